@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands. Each cmd_*.cc declares its flags on a CLI11 app and says what to run.
+#pragma once
+#include <functional>
+
+#include "base/result.h"
+namespace CLI {
+class App;
+}  // namespace CLI
+namespace hearth {
+
+// Parses, runs, prints errors to stderr. 0 = done, 1 = the work failed, 2 = wrong usage.
+int RunCommandLine(int argc, char** argv);
+
+// What the chosen subcommand does; set while the line is parsed, run afterwards.
+using Command = std::function<Status()>;
+
+void AddInspect(CLI::App& app, Command& chosen);
+void AddEval(CLI::App& app, Command& chosen);
+
+}  // namespace hearth

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON, the program's only parser of it: a bounded face of Boost.JSON. The limits are checked
+// while parsing, so a hostile text costs no more than its size. Boost stays inside json.cc.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+namespace hearth {
+
+class Json;
+using JsonArray = std::vector<Json>;
+using JsonMember = std::pair<std::string, Json>;
+// Members in the order of the text. Order matters: tool schemas are shown to the model with it.
+using JsonObject = std::vector<JsonMember>;
+
+// One value, owning everything below it. Copying copies the tree.
+class Json {
+ public:
+  Json() = default;  // null
+  Json(bool value) : v_(value) {}
+  Json(int64_t value) : v_(value) {}
+  Json(uint64_t value);  // kept as int64 when it fits, so that equal numbers compare equal
+  Json(int value) : v_(int64_t{value}) {}
+  Json(double value) : v_(value) {}
+  Json(std::string value) : v_(std::move(value)) {}
+  Json(std::string_view value) : v_(std::string(value)) {}
+  Json(const char* value) : v_(std::string(value)) {}
+  Json(JsonArray value) : v_(std::move(value)) {}
+  Json(JsonObject value) : v_(std::move(value)) {}
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(v_); }
+  // Each is null when the value is of another kind.
+  const bool* boolean() const { return std::get_if<bool>(&v_); }
+  const std::string* string() const { return std::get_if<std::string>(&v_); }
+  const JsonArray* array() const { return std::get_if<JsonArray>(&v_); }
+  JsonArray* array() { return std::get_if<JsonArray>(&v_); }
+  const JsonObject* object() const { return std::get_if<JsonObject>(&v_); }
+  JsonObject* object() { return std::get_if<JsonObject>(&v_); }
+  // Integers written without fraction or exponent. Out of int64's range: none.
+  std::optional<int64_t> integer() const;
+  std::optional<uint64_t> unsigned_integer() const;
+  // Any number, as the nearest double.
+  std::optional<double> number() const;
+  // The member of that name, or null when this is no object or has none.
+  const Json* Find(std::string_view name) const;
+  bool operator==(const Json&) const = default;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, JsonArray, JsonObject>
+      v_;
+};
+
+struct JsonLimits {
+  size_t max_bytes = size_t{16} << 20;  // of the text
+  int max_depth = 64;                   // arrays and objects inside each other
+  size_t max_values = size_t{1} << 20;  // of every kind, object members included
+};
+
+// Strict RFC 8259: no comments, no trailing commas, valid UTF-8 only, nothing after the value.
+// A name twice in one object is refused: two readers would see two different texts.
+// Doubles are correctly rounded. Errors name the byte offset.
+Result<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
+
+// The shortest text that parses back to the same value. Doubles keep a ".0" so that they stay
+// doubles; NaN and infinities, which JSON cannot say, become null. `indent` > 0 pretty-prints.
+std::string WriteJson(const Json& value, int indent = 0);
+
+}  // namespace hearth

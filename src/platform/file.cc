@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace hearth {
+namespace {
+
+Status OsError(const std::string& path, const char* doing) {
+  const int why = errno;
+  const Code code = why == ENOENT || why == ENOTDIR ? Code::kNotFound : Code::kIo;
+  return Error(code, "%s: %s: %s", path.c_str(), doing, std::strerror(why));
+}
+
+// An open descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Opens a regular file for reading and tells its size. O_NONBLOCK, so that a FIFO handed to us as
+// a model is refused by the type check instead of blocking in open().
+Result<uint64_t> SizeOfRegular(const Descriptor& file, const std::string& path) {
+  if (file.get() < 0) return OsError(path, "cannot open");
+  struct stat info;
+  if (::fstat(file.get(), &info) != 0) return OsError(path, "cannot stat");
+  if (!S_ISREG(info.st_mode)) {
+    return Error(Code::kInvalid, "%s: not a regular file", path.c_str());
+  }
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return OsError(path, "cannot write");
+    bytes = bytes.subspan(static_cast<size_t>(wrote));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  HEARTH_ASSIGN(const uint64_t size, SizeOfRegular(file, path));
+  if (size == 0) return Error(Code::kCorrupt, "%s: the file is empty", path.c_str());
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) return OsError(path, "cannot map");
+  return MappedFile(path, {static_cast<const std::byte*>(address), size});
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  HEARTH_ASSIGN(const uint64_t size, SizeOfRegular(file, path));
+  if (size > max_bytes) {
+    return Error(Code::kInvalid, "%s: %llu bytes, the limit is %zu", path.c_str(),
+                 static_cast<unsigned long long>(size), max_bytes);
+  }
+  std::string text(static_cast<size_t>(size), '\0');
+  size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return OsError(path, "cannot read");
+    if (got == 0) break;  // shrank since fstat
+    have += static_cast<size_t>(got);
+  }
+  text.resize(have);
+  return text;
+}
+
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string draft = path + ".tmp";
+  {
+    const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (file.get() < 0) return OsError(draft, "cannot create");
+    HEARTH_TRY(WriteAll(file.get(), bytes, draft));
+    if (::fsync(file.get()) != 0) return OsError(draft, "cannot sync");
+  }
+  if (::rename(draft.c_str(), path.c_str()) != 0) return OsError(path, "cannot replace");
+  return Status();
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool FileExists(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+}  // namespace hearth

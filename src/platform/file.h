@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of the operating system. What is inside them is somebody else's business.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+namespace hearth {
+
+// A whole regular file mapped read-only. Truncating the file under a mapping is fatal on Linux
+// (SIGBUS), so only tools and the reference read weights this way; serving copies (decision 0004).
+class MappedFile {
+ public:
+  static Result<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::string path, std::span<const std::byte> bytes)
+      : path_(std::move(path)), bytes_(bytes) {}
+  std::string path_;
+  std::span<const std::byte> bytes_;
+};
+
+// The whole file as text; larger than `max_bytes` is an error, not a cut.
+Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes);
+// Replaces the file's content in one step: a reader sees the old bytes or the new ones.
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes);
+bool IsDirectory(const std::string& path);
+bool FileExists(const std::string& path);
+
+}  // namespace hearth

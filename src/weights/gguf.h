@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GGUF container (versions 2 and 3), validated before anything is believed.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/tensor.h"
+namespace hearth {
+
+enum class GgufType : uint8_t {
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kF32,
+  kBool,
+  kString,
+  kArray,
+  kU64,
+  kI64,
+  kF64
+};
+
+// One metadata value: a borrowed look into the file. Every accessor is total and answers none when
+// the value is of another type or does not fit.
+class GgufValue {
+ public:
+  GgufType type = GgufType::kU8;     // of the value, or kArray
+  GgufType element = GgufType::kU8;  // of an array's elements; never kArray
+  uint64_t count = 1;                // elements of an array, else 1
+  std::span<const std::byte> bytes;  // the value; of a string or a string array with lengths
+
+  std::optional<std::string_view> String() const;
+  std::optional<uint64_t> Unsigned() const;  // any integer type, when not negative
+  std::optional<int64_t> Integer() const;
+  std::optional<double> Number() const;  // any integer or float type
+  std::optional<bool> Bool() const;
+  // Arrays are read in one pass; the file was checked, so nothing here can fail half-way.
+  std::optional<std::vector<std::string_view>> Strings() const;
+  std::optional<std::vector<double>> Numbers() const;
+  std::optional<std::vector<int64_t>> Integers() const;
+};
+
+// Keys in file order. Thread: immutable.
+class GgufMetadata {
+ public:
+  const GgufValue* Find(std::string_view key) const;
+  const std::vector<std::pair<std::string_view, GgufValue>>& entries() const { return entries_; }
+  // False when the key is there already.
+  bool Add(std::string_view key, const GgufValue& value);
+
+ private:
+  std::vector<std::pair<std::string_view, GgufValue>> entries_;
+  std::unordered_map<std::string_view, size_t> index_;
+};
+
+struct GgufTensor {
+  std::string_view name;
+  TensorView view;
+};
+
+// One parsed file. Names, values and tensors are views into the bytes given to ParseGguf.
+struct Gguf {
+  uint32_t version = 0;
+  uint64_t alignment = 32;
+  GgufMetadata metadata;
+  std::vector<GgufTensor> tensors;  // in file order
+};
+
+// Checks everything that can be checked without reading tensor data: counts against the bytes
+// left, every string, type, shape and extent against the real size, names for duplicates, extents
+// for overlap. Never allocates more than a small multiple of the header's bytes.
+Result<Gguf> ParseGguf(std::span<const std::byte> file);
+
+}  // namespace hearth
