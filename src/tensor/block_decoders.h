@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per block format, each decoding exactly one block. Internal to tensor/: everybody
+// else goes through quant.h.
+#pragma once
+#include <cstdint>
+
+#include "base/num.h"
+namespace hearth {
+
+inline uint16_t LoadU16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
+inline uint32_t LoadU32(const uint8_t* p) {
+  return LoadU16(p) | static_cast<uint32_t>(LoadU16(p + 2)) << 16;
+}
+inline float LoadF16(const uint8_t* p) { return F32FromF16(LoadU16(p)); }
+
+// 32 values per block.
+void DecodeQ4_0(const uint8_t* block, float* out);
+void DecodeQ4_1(const uint8_t* block, float* out);
+void DecodeQ5_0(const uint8_t* block, float* out);
+void DecodeQ5_1(const uint8_t* block, float* out);
+void DecodeQ8_0(const uint8_t* block, float* out);
+void DecodeIq4Nl(const uint8_t* block, float* out);
+void DecodeMxfp4(const uint8_t* block, float* out);
+void DecodeMxfp4Plane(const uint8_t* nibbles, uint8_t scale, float* out);
+
+// 256 values per block.
+void DecodeQ2K(const uint8_t* block, float* out);
+void DecodeQ3K(const uint8_t* block, float* out);
+void DecodeQ4K(const uint8_t* block, float* out);
+void DecodeQ5K(const uint8_t* block, float* out);
+void DecodeQ6K(const uint8_t* block, float* out);
+void DecodeIq4Xs(const uint8_t* block, float* out);
+void DecodeIq2Xxs(const uint8_t* block, float* out);
+
+}  // namespace hearth
