@@ -21,7 +21,8 @@ struct Message {
   std::string content;
   std::string reasoning;             // assistant: what it thought before `content` or the calls
   std::vector<ToolCall> tool_calls;  // assistant
-  std::string tool_call_id, name;    // tool: which call this answers, and that tool's name
+  std::string tool_call_id;          // tool: which call this answers
+  std::string name;                  // tool: that tool's name; user, assistant: which of several
 };
 struct ToolDefinition {
   std::string name, description;
@@ -32,5 +33,11 @@ struct Conversation {
   std::vector<ToolDefinition> tools;
   std::optional<ReasoningEffort> reasoning_effort;
 };
+
+// Reads `{messages, tools, reasoning_effort}` as OpenAI-style clients write it; other members are
+// for others to read. Content may be a string or an array of text parts, which are joined;
+// reasoning may be called `reasoning` or `reasoning_content`. A tool message gets the name of the
+// call it answers. A mistake is refused by its path: "messages[2].content: ...".
+Result<Conversation> ParseConversation(const Json& request);
 
 }  // namespace hearth
