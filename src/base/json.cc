@@ -194,6 +194,7 @@ void NewLine(int indent, int depth, std::string& out) {
 }
 
 // Recursion is bounded by the depth of a tree we built ourselves or parsed under max_depth.
+// NOLINTNEXTLINE(misc-no-recursion)
 void WriteValue(const Json& value, int indent, int depth, std::string& out) {
   const JsonArray* array = value.array();
   const JsonObject* object = value.object();

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No macro soup: #define only in src/base, tests/support, and as ISA switches in src/cpu/*.inl."""
+import re
+
+import tree
+
+DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
+
+
+def is_allowed(path):
+    return (path.match("src/cpu/*.inl") or path.parts[:2] == ("src", "base")
+            or path.parts[:2] == ("tests", "support"))
+
+
+def main():
+    root = tree.root_argument()
+    bad, count = [], 0
+    for path in tree.cpp_files(root):
+        count += 1
+        if is_allowed(path):
+            continue
+        for number, line in enumerate(tree.code_only(tree.read(root, path)).splitlines(), 1):
+            if match := DEFINE.match(line):
+                bad.append(f"{path}:{number}: macro {match.group(1)}: write a function or constant")
+    tree.report(bad, f"{count} files")
+
+
+if __name__ == "__main__":
+    main()
