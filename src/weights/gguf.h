@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GGUF container (versions 2 and 3), validated before anything is believed.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +29,23 @@ enum class GgufType : uint8_t {
   kI64,
   kF64
 };
+const char* NameOf(GgufType type);
+size_t SizeOf(GgufType type);  // bytes of one value; 0 for strings and arrays
+
+// What Hearth accepts. Real files stay far below; the limits bound time and memory on hostile ones.
+struct GgufLimits {
+  static constexpr uint64_t kMaxTensors = 65536;
+  static constexpr uint64_t kMaxKeys = 65536;
+  static constexpr uint64_t kMaxKeyBytes = 65535;  // the format's own limit
+  static constexpr uint64_t kMaxNameBytes = 255;   // of a tensor; ggml itself stops at 63
+  // A whole tokenizer.json may stand in one string (27 MB for o200k); chat templates are below
+  // 1 MiB. Strings are views, so a long one costs nothing until somebody copies it.
+  static constexpr uint64_t kMaxStringBytes = uint64_t{32} << 20;
+  static constexpr uint64_t kMaxElementBytes = uint64_t{1} << 20;  // a string inside an array
+  // Everything before the tensor data. gpt-oss's vocabulary and merges take 13 MB.
+  static constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
+  static constexpr uint64_t kMinAlignment = 8, kMaxAlignment = 4096;
+};
 
 // One metadata value: a borrowed look into the file. Every accessor is total and answers none when
 // the value is of another type or does not fit.
@@ -46,9 +65,11 @@ class GgufValue {
   std::optional<std::vector<std::string_view>> Strings() const;
   std::optional<std::vector<double>> Numbers() const;
   std::optional<std::vector<int64_t>> Integers() const;
+  std::optional<std::vector<bool>> Bools() const;
 };
 
-// Keys in file order. Thread: immutable.
+// Keys in file order. A tree and not a hash table finds them: no choice of keys makes it slow.
+// Thread: immutable once filled.
 class GgufMetadata {
  public:
   const GgufValue* Find(std::string_view key) const;
@@ -58,7 +79,7 @@ class GgufMetadata {
 
  private:
   std::vector<std::pair<std::string_view, GgufValue>> entries_;
-  std::unordered_map<std::string_view, size_t> index_;
+  std::map<std::string_view, size_t> index_;
 };
 
 struct GgufTensor {
@@ -76,7 +97,9 @@ struct Gguf {
 
 // Checks everything that can be checked without reading tensor data: counts against the bytes
 // left, every string, type, shape and extent against the real size, names for duplicates, extents
-// for overlap. Never allocates more than a small multiple of the header's bytes.
+// to follow each other without gap or overlap, as the format's own writer lays them. Bytes after
+// the last tensor are ignored. Takes time in proportion to the header, and never allocates more
+// than a small multiple of the header's bytes.
 Result<Gguf> ParseGguf(std::span<const std::byte> file);
 
 }  // namespace hearth
