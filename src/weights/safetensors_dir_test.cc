@@ -115,6 +115,17 @@ TEST(SafetensorsDirTest, AFileStandsForItsDirectory) {
   EXPECT_EQ((*opened)->num_shards(), 2);
 }
 
+TEST(SafetensorsDirTest, IsWhatWeightFileOpensForADirectoryOrOneOfItsFiles) {
+  TempDir dir;
+  WriteTwoShards(dir);
+  for (const std::string& path : {dir.path(), dir.path() + "/", dir.Path("x.safetensors")}) {
+    auto opened = WeightFile::Open(path);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_EQ((*opened)->format(), WeightFormat::kHuggingFace);
+    EXPECT_TRUE((*opened)->Has("c"));
+  }
+}
+
 TEST(SafetensorsDirTest, KnowsOpenAisLayoutByItsTensors) {
   TempDir dir;
   dir.Write("config.json", "{}");

@@ -6,6 +6,7 @@
 
 #include "platform/file.h"
 #include "weights/gguf_file.h"
+#include "weights/safetensors_dir.h"
 
 namespace hearth {
 
@@ -22,6 +23,7 @@ const char* NameOf(WeightFormat format) {
 }
 
 Result<std::unique_ptr<WeightFile>> WeightFile::Open(const std::string& path) {
+  if (IsDirectory(path) || path.ends_with(".safetensors")) return OpenSafetensors(path);
   HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
   const auto head = file.bytes().first(std::min<size_t>(4, file.bytes().size()));
   const std::string_view magic(reinterpret_cast<const char*>(head.data()), head.size());
