@@ -1,14 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// hearth eval: logits and perplexity of a model on given tokens or text.
+// hearth eval: logits of a model on given tokens, raw, for comparing engines and checkpoints.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 #include "app/commands.h"
+#include "app/open_model.h"
+#include "model/reference.h"
+#include "platform/file.h"
 
 namespace hearth {
+namespace {
+
+struct LogitsOptions {
+  std::string model, tokens, out, dump;
+  std::string backend = "reference";
+  bool yarn_truncate = false;
+};
+
+// Appends numbers to a file as they come. Failures (a full disk) are remembered and told at Close.
+class ArrayWriter {
+ public:
+  ArrayWriter(std::string path, bool as_float)
+      : path_(std::move(path)), as_float_(as_float), file_(std::fopen(path_.c_str(), "wb")) {
+    if (file_ == nullptr) error_ = errno;
+  }
+  ArrayWriter(const ArrayWriter&) = delete;
+  ArrayWriter& operator=(const ArrayWriter&) = delete;
+  ~ArrayWriter() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+
+  void Add(std::span<const double> values) {
+    if (error_ != 0) return;
+    if (as_float_) {
+      const std::vector<float> narrow(values.begin(), values.end());
+      Put(narrow.data(), narrow.size() * sizeof(float));
+    } else {
+      Put(values.data(), values.size_bytes());
+    }
+  }
+  Status Close() {
+    if (file_ != nullptr && std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) {
+      error_ = errno;
+    }
+    if (error_ == 0) return Status();
+    return Error(Code::kIo, "%s: cannot write: %s", path_.c_str(), std::strerror(error_));
+  }
+
+ private:
+  void Put(const void* data, size_t size) {
+    if (std::fwrite(data, 1, size, file_) != size) error_ = errno;
+  }
+  const std::string path_;
+  const bool as_float_;
+  std::FILE* file_;
+  int error_ = 0;
+};
+
+Result<std::vector<Token>> ReadTokens(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  HEARTH_ASSIGN(const std::string bytes, ReadTextFile(path, kMaxBytes));
+  if (bytes.empty() || bytes.size() % sizeof(Token) != 0) {
+    return Error(Code::kInvalid, "%s: %zu bytes are no list of 32-bit token ids", path.c_str(),
+                 bytes.size());
+  }
+  std::vector<Token> tokens(bytes.size() / sizeof(Token));
+  std::memcpy(tokens.data(), bytes.data(), bytes.size());
+  return tokens;
+}
+
+// One file per point and layer, so that two engines can be compared step by step.
+Reference::Observer DumpInto(const std::string& directory) {
+  return [directory](std::string_view point, int layer, std::span<const double> values) {
+    const std::string name =
+        layer < 0 ? std::string(point) : std::string(point) + "-" + std::to_string(layer);
+    ArrayWriter writer(directory + "/" + name + ".f64", false);
+    writer.Add(values);
+    const Status status = writer.Close();
+    if (!status.ok()) std::fprintf(stderr, "hearth: %s\n", status.message().c_str());
+  };
+}
+
+Status EvalLogits(const LogitsOptions& options) {
+  const bool as_float = options.out.ends_with(".f32");
+  if (!as_float && !options.out.ends_with(".f64")) {
+    return Error(Code::kInvalid,
+                 "--out %s: the name must end in .f32 or .f64, which says how "
+                 "numbers are written",
+                 options.out.c_str());
+  }
+  HEARTH_ASSIGN(const std::vector<Token> tokens, ReadTokens(options.tokens));
+  HEARTH_ASSIGN(Model model, OpenCheckedModel(options.model));
+  if (options.yarn_truncate) {
+    if (model.spec.rope.scaling != RopeScaling::kYarn) {
+      return Error(Code::kInvalid, "--yarn-truncate: %s uses no YaRN", options.model.c_str());
+    }
+    model.spec.rope.yarn_truncate = true;
+  }
+  if (!options.dump.empty() && !IsDirectory(options.dump)) {
+    return Error(Code::kInvalid, "--dump %s: not a directory", options.dump.c_str());
+  }
+  Reference reference(model);
+  if (!options.dump.empty()) reference.set_observer(DumpInto(options.dump));
+  ArrayWriter writer(options.out, as_float);
+  HEARTH_TRY(
+      reference.Append(tokens, Reference::Wanted::kEveryRow,
+                       [&writer](int, std::span<const double> logits) { writer.Add(logits); }));
+  return writer.Close();
+}
+
+}  // namespace
 
 void AddEval(CLI::App& app, Command& chosen) {
-  CLI::App* sub = app.add_subcommand("eval", "Measure a model");
-  sub->callback([&chosen] { chosen = [] { return Error(Code::kUnsupported, "not built yet"); }; });
+  CLI::App* eval = app.add_subcommand("eval", "Measure a model");
+  eval->require_subcommand(1);
+  auto options = std::make_shared<LogitsOptions>();
+  CLI::App* logits = eval->add_subcommand(
+      "logits", "Write the logits after every token: raw little-endian, a row per position");
+  logits->add_option("--model", options->model, "Model file or directory")->required();
+  logits->add_option("--tokens", options->tokens, "Token ids, raw little-endian int32")->required();
+  logits->add_option("--out", options->out, "Output, NAME.f64 or NAME.f32")->required();
+  logits->add_option("--backend", options->backend, "What computes them")
+      ->check(CLI::IsMember({"reference"}))
+      ->capture_default_str();
+  logits->add_flag("--yarn-truncate", options->yarn_truncate,
+                   "Round YaRN's bounds to whole pairs, as llama.cpp does for gpt-oss");
+  logits->add_option("--dump", options->dump,
+                     "Also write every named intermediate result into this directory");
+  logits->callback([&chosen, options] { chosen = [options] { return EvalLogits(*options); }; });
 }
 
 }  // namespace hearth

@@ -1,14 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 // hearth inspect: what a model file is, without reading its weights.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
 
 #include "app/commands.h"
+#include "app/open_model.h"
+#include "base/json.h"
+#include "model/costs.h"
 
 namespace hearth {
+namespace {
+
+struct Options {
+  std::string model;
+  bool json = false;
+};
+
+struct FormatShare {
+  int tensors = 0;
+  int64_t bytes = 0;
+};
+
+std::map<std::string, FormatShare> QuantMix(const WeightFile& file) {
+  std::map<std::string, FormatShare> mix;
+  for (const NamedTensor& named : file.tensors()) {
+    FormatShare& share = mix[NameOf(named.tensor.dtype)];
+    share.tensors += 1;
+    share.bytes += static_cast<int64_t>(named.tensor.bytes.size());
+  }
+  return mix;
+}
+
+int NumWindowLayers(const ModelSpec& spec) {
+  return static_cast<int>(std::count_if(spec.layers.begin(), spec.layers.end(),
+                                        [](const LayerSpec& layer) { return layer.window > 0; }));
+}
+
+int WindowOf(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.window > 0) return layer.window;
+  }
+  return 0;
+}
+
+const char* NameOf(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::kNone:
+      return "none";
+    case RopeScaling::kLinear:
+      return "linear";
+    case RopeScaling::kYarn:
+      return "yarn";
+    case RopeScaling::kLlama3:
+      return "llama3";
+    case RopeScaling::kDivisors:
+      return "divisors";
+  }
+  return "?";
+}
+
+Json ShapeJson(const ModelSpec& spec) {
+  return JsonObject{{"layers", static_cast<int64_t>(spec.layers.size())},
+                    {"d_model", spec.d_model},
+                    {"n_heads", spec.n_heads},
+                    {"n_kv_heads", spec.n_kv_heads},
+                    {"d_head", spec.d_head},
+                    {"d_ff", spec.n_experts > 0 ? spec.d_ff_expert : spec.d_ff},
+                    {"n_experts", spec.n_experts},
+                    {"n_active_experts", spec.n_active_experts},
+                    {"vocab_size", spec.vocab_size},
+                    {"max_context", spec.max_context},
+                    {"window_layers", NumWindowLayers(spec)},
+                    {"window", WindowOf(spec)},
+                    {"rope_theta", spec.rope.theta},
+                    {"rope_scaling", NameOf(spec.rope.scaling)},
+                    {"tied_head", spec.tied_head}};
+}
+
+Json Report(const Model& model, const std::string& path) {
+  const ModelCosts costs = CostsOf(model);
+  JsonArray mix;
+  for (const auto& [name, share] : QuantMix(*model.file)) {
+    mix.push_back(JsonObject{{"format", name}, {"tensors", share.tensors}, {"bytes", share.bytes}});
+  }
+  const int64_t kv = KvBytes(costs, model.spec.max_context);
+  return JsonObject{
+      {"model", path},
+      {"format", NameOf(model.file->format())},
+      {"family", NameOf(model.spec.family)},
+      {"name", model.spec.name},
+      {"shards", model.file->num_shards()},
+      {"file_bytes", model.file->file_bytes()},
+      {"tensors", static_cast<int64_t>(model.file->tensors().size())},
+      {"parameters", costs.parameters},
+      {"active_parameters", costs.active_parameters},
+      {"shape", ShapeJson(model.spec)},
+      {"quantisation", std::move(mix)},
+      {"weight_bytes", costs.weight_bytes},
+      {"bytes_per_decoded_token", costs.decode_bytes},
+      {"kv_bytes_per_token", costs.kv_bytes_per_token},
+      {"kv_window_bytes", costs.kv_window_bytes},
+      {"memory_bytes", JsonObject{{"weights", costs.weight_bytes},
+                                  {"kv_at_max_context", kv},
+                                  {"total_at_max_context", costs.weight_bytes + kv}}}};
+}
+
+std::string Gib(int64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) return fmt::format("{:.2f} GiB", value / (1 << 30));
+  if (bytes >= int64_t{1} << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
+  return fmt::format("{:.1f} KiB", value / 1024);
+}
+
+std::string Count(int64_t n) {
+  const double value = static_cast<double>(n);
+  if (n >= 1000000000) return fmt::format("{:.2f} B", value / 1e9);
+  if (n >= 1000000) return fmt::format("{:.1f} M", value / 1e6);
+  return fmt::format("{}", n);
+}
+
+void PrintShape(const ModelSpec& spec) {
+  fmt::print("layers      {}", spec.layers.size());
+  if (const int window = WindowOf(spec); window > 0) {
+    fmt::print(", {} of them with a window of {}", NumWindowLayers(spec), window);
+  }
+  fmt::print("\nwidth       {}, heads {} x {}, KV heads {}\n", spec.d_model, spec.n_heads,
+             spec.d_head, spec.n_kv_heads);
+  if (spec.n_experts > 0) {
+    fmt::print("experts     {} of {} active, each {} wide\n", spec.n_active_experts, spec.n_experts,
+               spec.d_ff_expert);
+  } else {
+    fmt::print("ffn         {} wide\n", spec.d_ff);
+  }
+  fmt::print("vocabulary  {}{}\n", spec.vocab_size, spec.tied_head ? ", head tied" : "");
+  fmt::print("context     {} tokens, rope theta {:g}, scaling {}\n", spec.max_context,
+             spec.rope.theta, NameOf(spec.rope.scaling));
+}
+
+void Print(const Model& model, const std::string& path) {
+  const ModelCosts costs = CostsOf(model);
+  const ModelSpec& spec = model.spec;
+  fmt::print("{}\n", path);
+  fmt::print("format      {}, {} shard{}, {} tensors, {}\n", NameOf(model.file->format()),
+             model.file->num_shards(), model.file->num_shards() == 1 ? "" : "s",
+             model.file->tensors().size(), Gib(static_cast<int64_t>(model.file->file_bytes())));
+  fmt::print("family      {}{}\n", NameOf(spec.family),
+             spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
+  fmt::print("parameters  {}, {} active per token\n", Count(costs.parameters),
+             Count(costs.active_parameters));
+  PrintShape(spec);
+  fmt::print("weights    ");
+  for (const auto& [name, share] : QuantMix(*model.file)) {
+    fmt::print(" {} x {} ({})", share.tensors, name, Gib(share.bytes));
+  }
+  fmt::print("\nper token   {} of weights read, {} of KV written (f16)\n", Gib(costs.decode_bytes),
+             Gib(costs.kv_bytes_per_token + costs.kv_window_bytes / std::max(1, WindowOf(spec))));
+  const int some = std::min(8192, spec.max_context);
+  for (const int context : {some, spec.max_context}) {
+    const int64_t kv = KvBytes(costs, context);
+    fmt::print("memory      {} = {} weights + {} KV at {} tokens\n", Gib(costs.weight_bytes + kv),
+               Gib(costs.weight_bytes), Gib(kv), context);
+    if (some == spec.max_context) break;
+  }
+}
+
+Status Inspect(const Options& options) {
+  HEARTH_ASSIGN(const Model model, OpenModel(options.model));
+  if (options.json) {
+    fmt::print("{}\n", WriteJson(Report(model, options.model), 2));
+  } else {
+    Print(model, options.model);
+  }
+  return Status();
+}
+
+}  // namespace
 
 void AddInspect(CLI::App& app, Command& chosen) {
-  CLI::App* sub = app.add_subcommand("inspect", "Show what a model file holds");
-  sub->callback([&chosen] { chosen = [] { return Error(Code::kUnsupported, "not built yet"); }; });
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "inspect", "Show what a model file holds: family, shapes, formats, memory. Reads no weights");
+  sub->add_option("model", options->model,
+                  "A .gguf file, a Hugging Face directory, or OpenAI's original one")
+      ->required();
+  sub->add_flag("--json", options->json, "Print JSON for programs");
+  sub->callback([&chosen, options] { chosen = [options] { return Inspect(*options); }; });
 }
 
 }  // namespace hearth

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds a model's weights by the names each layout gives them, and checks every shape.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/model.h"
+#include "weights/weight_file.h"
+namespace hearth {
+
+// The checks all layouts share. Each function returns views into one named tensor and refuses a
+// tensor that is missing, of another shape, or in a format that is no weight.
+class Binder {
+ public:
+  explicit Binder(const WeightFile& file) : file_(file) {}
+  bool Has(const std::string& name) const { return file_.Has(name); }
+  Result<MatView> Matrix(const std::string& name, int rows, int cols) const;
+  Result<MatView> Vector(const std::string& name, int size) const;
+  Result<MatView> VectorIfAny(const std::string& name, int size) const;  // absent: not present()
+  // `count` matrices, or rows of a matrix, stacked in one tensor.
+  Result<std::vector<MatView>> Stack(const std::string& name, int count, int rows, int cols) const;
+  Result<std::vector<MatView>> VectorStack(const std::string& name, int count, int size) const;
+  // A stack whose matrices are stored transposed, [count, cols, rows].
+  Result<std::vector<MatView>> TransposedStack(const std::string& name, int count, int rows,
+                                               int cols) const;
+  // MXFP4 as two tensors: nibbles [count, rows, cols / 32, 16] and exponents [count, rows,
+  // cols/32].
+  Result<std::vector<MatView>> PlanesStack(const std::string& blocks, const std::string& scales,
+                                           int count, int rows, int cols) const;
+
+ private:
+  Result<TensorView> Weight(const std::string& name, std::vector<int64_t> shape) const;
+  Result<TensorView> Bytes(const std::string& name, std::vector<int64_t> shape) const;
+  const WeightFile& file_;
+};
+
+Status BindGguf(const Binder& binder, Model& model);         // bind_gguf.cc
+Status BindHuggingFace(const Binder& binder, Model& model);  // bind_hugging_face.cc
+Status BindOpenAi(const Binder& binder, Model& model);       // bind_openai.cc
+
+// Interleaved [gate0, up0, gate1, up1, ...] taken apart: rows of a matrix, columns of a bias.
+void SplitGateUp(const MatView& both, const MatView& both_bias, FfnWeights& ffn);
+
+// One bias for q, k and v together, taken apart.
+void SplitQkvBias(const MatView& all, int q_rows, int kv_rows, LayerWeights& w);
+
+}  // namespace hearth

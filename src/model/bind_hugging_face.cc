@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hugging Face's tensor names. gpt-oss experts come as MXFP4 planes or, dequantised, transposed.
+#include "model/bind.h"
+
+namespace hearth {
+namespace {
+
+Status BindAttention(const Binder& binder, const ModelSpec& spec, const std::string& p,
+                     LayerWeights& w) {
+  const int q_rows = spec.n_heads * spec.d_head, kv_rows = spec.n_kv_heads * spec.d_head;
+  const std::string a = p + "self_attn.";
+  HEARTH_ASSIGN(w.attn_norm, binder.Vector(p + "input_layernorm.weight", spec.d_model));
+  HEARTH_ASSIGN(w.q, binder.Matrix(a + "q_proj.weight", q_rows, spec.d_model));
+  HEARTH_ASSIGN(w.k, binder.Matrix(a + "k_proj.weight", kv_rows, spec.d_model));
+  HEARTH_ASSIGN(w.v, binder.Matrix(a + "v_proj.weight", kv_rows, spec.d_model));
+  HEARTH_ASSIGN(w.q_bias, binder.VectorIfAny(a + "q_proj.bias", q_rows));
+  HEARTH_ASSIGN(w.k_bias, binder.VectorIfAny(a + "k_proj.bias", kv_rows));
+  HEARTH_ASSIGN(w.v_bias, binder.VectorIfAny(a + "v_proj.bias", kv_rows));
+  HEARTH_ASSIGN(w.q_norm, binder.VectorIfAny(a + "q_norm.weight", spec.d_head));
+  HEARTH_ASSIGN(w.k_norm, binder.VectorIfAny(a + "k_norm.weight", spec.d_head));
+  HEARTH_ASSIGN(w.attn_out, binder.Matrix(a + "o_proj.weight", spec.d_model, q_rows));
+  HEARTH_ASSIGN(w.out_bias, binder.VectorIfAny(a + "o_proj.bias", spec.d_model));
+  HEARTH_ASSIGN(w.sinks, binder.VectorIfAny(a + "sinks", spec.n_heads));
+  HEARTH_ASSIGN(w.ffn_norm, binder.Vector(p + "post_attention_layernorm.weight", spec.d_model));
+  return Status();
+}
+
+Result<FfnWeights> BindGlu(const Binder& binder, const std::string& p, int d_model, int d_ff) {
+  FfnWeights ffn;
+  HEARTH_ASSIGN(ffn.gate, binder.Matrix(p + "gate_proj.weight", d_ff, d_model));
+  HEARTH_ASSIGN(ffn.up, binder.Matrix(p + "up_proj.weight", d_ff, d_model));
+  HEARTH_ASSIGN(ffn.down, binder.Matrix(p + "down_proj.weight", d_model, d_ff));
+  HEARTH_ASSIGN(ffn.gate_bias, binder.VectorIfAny(p + "gate_proj.bias", d_ff));
+  HEARTH_ASSIGN(ffn.up_bias, binder.VectorIfAny(p + "up_proj.bias", d_ff));
+  HEARTH_ASSIGN(ffn.down_bias, binder.VectorIfAny(p + "down_proj.bias", d_model));
+  return ffn;
+}
+
+Status BindQwenMoe(const Binder& binder, const ModelSpec& spec, const std::string& p,
+                   LayerWeights& w) {
+  HEARTH_ASSIGN(w.router, binder.Matrix(p + "gate.weight", spec.n_experts, spec.d_model));
+  for (int i = 0; i < spec.n_experts; ++i) {
+    HEARTH_ASSIGN(const FfnWeights ffn, BindGlu(binder, p + "experts." + std::to_string(i) + ".",
+                                                spec.d_model, spec.d_ff_expert));
+    w.ffn.push_back(ffn);
+  }
+  return Status();
+}
+
+Status BindGptOssMoe(const Binder& binder, const ModelSpec& spec, const std::string& p,
+                     LayerWeights& w) {
+  const int count = spec.n_experts, d = spec.d_model, d_ff = spec.d_ff_expert;
+  HEARTH_ASSIGN(w.router, binder.Matrix(p + "router.weight", count, d));
+  HEARTH_ASSIGN(w.router_bias, binder.Vector(p + "router.bias", count));
+  const std::string e = p + "experts.";
+  HEARTH_ASSIGN(const auto gate_up_bias,
+                binder.VectorStack(e + "gate_up_proj_bias", count, 2 * d_ff));
+  HEARTH_ASSIGN(const auto down_bias, binder.VectorStack(e + "down_proj_bias", count, d));
+  std::vector<MatView> gate_up, down;
+  if (binder.Has(e + "gate_up_proj")) {
+    HEARTH_ASSIGN(gate_up, binder.TransposedStack(e + "gate_up_proj", count, 2 * d_ff, d));
+    HEARTH_ASSIGN(down, binder.TransposedStack(e + "down_proj", count, d, d_ff));
+  } else {
+    HEARTH_ASSIGN(gate_up, binder.PlanesStack(e + "gate_up_proj_blocks", e + "gate_up_proj_scales",
+                                              count, 2 * d_ff, d));
+    HEARTH_ASSIGN(
+        down, binder.PlanesStack(e + "down_proj_blocks", e + "down_proj_scales", count, d, d_ff));
+  }
+  w.ffn.resize(static_cast<size_t>(count));
+  for (size_t i = 0; i < w.ffn.size(); ++i) {
+    SplitGateUp(gate_up[i], gate_up_bias[i], w.ffn[i]);
+    w.ffn[i].down = down[i];
+    w.ffn[i].down_bias = down_bias[i];
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status BindHuggingFace(const Binder& binder, Model& model) {
+  const ModelSpec& spec = model.spec;
+  HEARTH_ASSIGN(model.embedding,
+                binder.Matrix("model.embed_tokens.weight", spec.vocab_size, spec.d_model));
+  HEARTH_ASSIGN(model.final_norm, binder.Vector("model.norm.weight", spec.d_model));
+  model.head = model.embedding;
+  if (!spec.tied_head) {
+    HEARTH_ASSIGN(model.head, binder.Matrix("lm_head.weight", spec.vocab_size, spec.d_model));
+  }
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    const std::string p = "model.layers." + std::to_string(i) + ".";
+    LayerWeights& w = model.layers[i];
+    HEARTH_TRY(BindAttention(binder, spec, p, w));
+    if (spec.layers[i].router == RouterKind::kNone) {
+      HEARTH_ASSIGN(const FfnWeights ffn, BindGlu(binder, p + "mlp.", spec.d_model, spec.d_ff));
+      w.ffn.push_back(ffn);
+    } else if (spec.family == Family::kGptOss) {
+      HEARTH_TRY(BindGptOssMoe(binder, spec, p + "mlp.", w));
+    } else {
+      HEARTH_TRY(BindQwenMoe(binder, spec, p + "mlp.", w));
+    }
+  }
+  return Status();
+}
+
+}  // namespace hearth
