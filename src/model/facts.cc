@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/facts.h"
 
+#include <charconv>
 #include <cmath>
 
 namespace hearth {
@@ -8,6 +9,18 @@ namespace {
 
 Status Missing(std::string_view key) {
   return Error(Code::kCorrupt, "%s: missing", std::string(key).c_str());
+}
+
+// The double that the shortest decimal naming this float names: 1e-5f gives 1e-5. GGUF keeps as
+// float32 what its source wrote in decimal, and a Hugging Face copy of the same model says it in
+// decimal still; both must compute with the same number.
+double Meant(float value) {
+  if (!std::isfinite(value)) return static_cast<double>(value);
+  char digits[48];
+  const char* end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  double meant = 0;
+  std::from_chars(digits, end, meant);
+  return meant;
 }
 
 }  // namespace
@@ -66,7 +79,10 @@ const GgufValue* GgufFacts::Find(std::string_view key) const {
 
 std::optional<double> GgufFacts::AsNumber(std::string_view key) const {
   const GgufValue* value = Find(key);
-  return value != nullptr ? value->Number() : std::nullopt;
+  if (value == nullptr) return std::nullopt;
+  const std::optional<double> number = value->Number();
+  if (number && value->type == GgufType::kF32) return Meant(static_cast<float>(*number));
+  return number;
 }
 
 std::optional<bool> GgufFacts::AsFlag(std::string_view key) const {
