@@ -2,14 +2,24 @@
 // One function per block format, each decoding exactly one block. Internal to tensor/: everybody
 // else goes through quant.h.
 #pragma once
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "base/num.h"
 namespace hearth {
 
-inline uint16_t LoadU16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
+// The formats are little endian, and so is every CPU Hearth runs on.
+static_assert(std::endian::native == std::endian::little);
+inline uint16_t LoadU16(const uint8_t* p) {
+  uint16_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
 inline uint32_t LoadU32(const uint8_t* p) {
-  return LoadU16(p) | static_cast<uint32_t>(LoadU16(p + 2)) << 16;
+  uint32_t value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
 }
 inline float LoadF16(const uint8_t* p) { return F32FromF16(LoadU16(p)); }
 

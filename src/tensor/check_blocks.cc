@@ -116,7 +116,7 @@ Status CheckBlocks(DType dtype, std::span<const std::byte> bytes) {
   const int second = at.second < 0 ? at.first : at.second;
   const auto suspect = [&](int64_t i) {
     const uint8_t* block = data + i * shape.bytes;
-    return F16Suspect(block + at.first) | F16Suspect(block + second);
+    return F16Suspect(block + at.first) || F16Suspect(block + second);
   };
   // Not decoded: an infinite factor is no weight even where all its multipliers happen to be 0.
   return Refuse(dtype, FirstGuilty(count, suspect, always));
