@@ -19,20 +19,52 @@ constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, ra
 
 struct TensorType {
   uint32_t id;
-  DType dtype;
+  std::optional<DType> dtype;  // none: it has a name, but Hearth does not read it
+  const char* name;
 };
 constexpr TensorType kTensorTypes[] = {
-    {0, DType::kF32},     {1, DType::kF16},    {2, DType::kQ4_0},   {3, DType::kQ4_1},
-    {6, DType::kQ5_0},    {7, DType::kQ5_1},   {8, DType::kQ8_0},   {10, DType::kQ2_K},
-    {11, DType::kQ3_K},   {12, DType::kQ4_K},  {13, DType::kQ5_K},  {14, DType::kQ6_K},
-    {16, DType::kIq2Xxs}, {20, DType::kIq4Nl}, {23, DType::kIq4Xs}, {24, DType::kI8},
-    {25, DType::kI16},    {26, DType::kI32},   {27, DType::kI64},   {28, DType::kF64},
-    {30, DType::kBf16},   {39, DType::kMxfp4},
+    {0, DType::kF32, "F32"},
+    {1, DType::kF16, "F16"},
+    {2, DType::kQ4_0, "Q4_0"},
+    {3, DType::kQ4_1, "Q4_1"},
+    {6, DType::kQ5_0, "Q5_0"},
+    {7, DType::kQ5_1, "Q5_1"},
+    {8, DType::kQ8_0, "Q8_0"},
+    {9, {}, "Q8_1"},
+    {10, DType::kQ2_K, "Q2_K"},
+    {11, DType::kQ3_K, "Q3_K"},
+    {12, DType::kQ4_K, "Q4_K"},
+    {13, DType::kQ5_K, "Q5_K"},
+    {14, DType::kQ6_K, "Q6_K"},
+    {15, {}, "Q8_K"},
+    {16, DType::kIq2Xxs, "IQ2_XXS"},
+    {17, {}, "IQ2_XS"},
+    {18, {}, "IQ3_XXS"},
+    {19, {}, "IQ1_S"},
+    {20, DType::kIq4Nl, "IQ4_NL"},
+    {21, {}, "IQ3_S"},
+    {22, {}, "IQ2_S"},
+    {23, DType::kIq4Xs, "IQ4_XS"},
+    {24, DType::kI8, "I8"},
+    {25, DType::kI16, "I16"},
+    {26, DType::kI32, "I32"},
+    {27, DType::kI64, "I64"},
+    {28, DType::kF64, "F64"},
+    {29, {}, "IQ1_M"},
+    {30, DType::kBf16, "BF16"},
+    {34, {}, "TQ1_0"},
+    {35, {}, "TQ2_0"},
+    {39, DType::kMxfp4, "MXFP4"},
+    {40, {}, "NVFP4"},
+    {41, {}, "Q1_0"},
 };
 
 Result<DType> TensorTypeOf(uint32_t id) {
   for (const TensorType& type : kTensorTypes) {
-    if (type.id == id) return type.dtype;
+    if (type.id != id) continue;
+    if (type.dtype) return *type.dtype;
+    return Error(Code::kUnsupported, "tensor type %" PRIu32 " (%s) is not supported", id,
+                 type.name);
   }
   return Error(Code::kUnsupported, "tensor type %" PRIu32 " is not supported", id);
 }
