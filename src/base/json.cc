@@ -5,7 +5,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <charconv>
 #include <cmath>
-#include <unordered_set>
+#include <system_error>
 
 namespace hearth {
 namespace {
@@ -31,7 +31,7 @@ class TreeBuilder {
   bool on_key_part(bj::string_view part, size_t, bj::error_code&) { return Append(part); }
   bool on_key(bj::string_view part, size_t, bj::error_code&) {
     Append(part);
-    open_.back().keys.push_back(std::exchange(text_, {}));
+    open_.back().key = std::exchange(text_, {});
     return true;
   }
   bool on_string_part(bj::string_view part, size_t, bj::error_code&) { return Append(part); }
@@ -50,9 +50,14 @@ class TreeBuilder {
   }
   bool on_double(double approximate, bj::string_view part, bj::error_code& ec) {
     Append(part);
-    // Boost 1.81 may be off by one unit in the last place; from_chars rounds correctly.
+    // Boost 1.81 may be off by one unit in the last place; from_chars rounds correctly. Where that
+    // finds no finite value but zero, Boost's tells the two ends of the range apart.
     double value = approximate;
-    std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    const auto parsed = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    if (parsed.ec == std::errc::result_out_of_range) {
+      value = std::abs(approximate) > 1.0 ? HUGE_VAL : std::copysign(0.0, approximate);
+    }
+    if (!std::isfinite(value)) return Refuse("the number " + Quoted(text_) + " is too large", ec);
     text_.clear();
     return Add(Json(value), ec);
   }
@@ -66,8 +71,8 @@ class TreeBuilder {
 
  private:
   struct Container {
-    Json value;                     // an array or an object without its last key
-    std::vector<std::string> keys;  // of an object; one more than members while a value is open
+    Json value;       // an array or an object
+    std::string key;  // of an object's member whose value is still to come
   };
 
   bool Append(bj::string_view part) {
@@ -95,7 +100,7 @@ class TreeBuilder {
     } else if (Container& top = open_.back(); JsonArray* array = top.value.array()) {
       array->push_back(std::move(value));
     } else {
-      top.value.object()->emplace_back(top.keys[top.value.object()->size()], std::move(value));
+      top.value.object()->emplace_back(std::move(top.key), std::move(value));
     }
     return true;
   }
@@ -105,13 +110,14 @@ class TreeBuilder {
     return Place(std::move(done));
   }
   bool CloseObject(bj::error_code& ec) {
-    std::unordered_set<std::string_view> seen;
-    for (const std::string& key : open_.back().keys) {
-      if (!seen.insert(key).second) {
-        return Refuse("the name " + Quoted(key) + " stands twice in one object", ec);
-      }
-    }
-    return Close(ec);
+    // Sorting, not hashing: nobody can choose names that make it slow.
+    std::vector<std::string_view> names;
+    names.reserve(open_.back().value.object()->size());
+    for (const JsonMember& member : *open_.back().value.object()) names.push_back(member.first);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice == names.end()) return Close(ec);
+    return Refuse("the name " + Quoted(*twice) + " stands twice in one object", ec);
   }
 
   const JsonLimits limits_;
@@ -124,38 +130,52 @@ class TreeBuilder {
 
 bool IsDigitsOrSign(char c) { return (c >= '0' && c <= '9') || c == '-'; }
 
+// How many bytes the UTF-8 character at the front has; 0 when there is none. Shortest forms only,
+// no surrogates, nothing above U+10FFFF.
+size_t Utf8Length(std::string_view text) {
+  const auto at = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  const auto follows = [&](size_t i, int low, int high) { return at(i) >= low && at(i) <= high; };
+  const int lead = at(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return follows(1, 0x80, 0xbf) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const int low = lead == 0xe0 ? 0xa0 : 0x80;
+    const int high = lead == 0xed ? 0x9f : 0xbf;
+    return follows(1, low, high) && follows(2, 0x80, 0xbf) ? 3 : 0;
+  }
+  if (lead < 0xf0 || lead > 0xf4) return 0;
+  const int low = lead == 0xf0 ? 0x90 : 0x80;
+  const int high = lead == 0xf4 ? 0x8f : 0xbf;
+  return follows(1, low, high) && follows(2, 0x80, 0xbf) && follows(3, 0x80, 0xbf) ? 4 : 0;
+}
+
+void WriteAscii(char c, std::string& out) {
+  constexpr std::string_view kShort = "\"\\\n\r\t\b\f";
+  constexpr std::string_view kLetter = "\"\\nrtbf";
+  if (const size_t which = kShort.find(c); which != std::string_view::npos) {
+    out += '\\';
+    out += kLetter[which];
+  } else if (static_cast<unsigned char>(c) < 0x20) {
+    out += Printf("\\u%04x", static_cast<unsigned>(c));
+  } else {
+    out += c;
+  }
+}
+
 void WriteString(std::string_view text, std::string& out) {
   out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += Printf("\\u%04x", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) {
+      out += "\\ufffd";
+    } else if (length == 1) {
+      WriteAscii(text[0], out);
+    } else {
+      out += text.substr(0, length);
     }
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   out += '"';
 }
@@ -194,7 +214,6 @@ void NewLine(int indent, int depth, std::string& out) {
 }
 
 // Recursion is bounded by the depth of a tree we built ourselves or parsed under max_depth.
-// NOLINTNEXTLINE(misc-no-recursion)
 void WriteValue(const Json& value, int indent, int depth, std::string& out) {
   const JsonArray* array = value.array();
   const JsonObject* object = value.object();

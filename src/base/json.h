@@ -48,7 +48,8 @@ class Json {
   std::optional<uint64_t> unsigned_integer() const;
   // Any number, as the nearest double.
   std::optional<double> number() const;
-  // The member of that name, or null when this is no object or has none.
+  // The member of that name, or null when this is no object or has none. Looks at every member:
+  // for many names in one large object, walk it once instead.
   const Json* Find(std::string_view name) const;
   bool operator==(const Json&) const = default;
 
@@ -65,11 +66,13 @@ struct JsonLimits {
 
 // Strict RFC 8259: no comments, no trailing commas, valid UTF-8 only, nothing after the value.
 // A name twice in one object is refused: two readers would see two different texts.
-// Doubles are correctly rounded. Errors name the byte offset.
+// Doubles are correctly rounded; a number beyond their range is refused. Errors name the byte
+// offset.
 Result<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
 
 // The shortest text that parses back to the same value. Doubles keep a ".0" so that they stay
-// doubles; NaN and infinities, which JSON cannot say, become null. `indent` > 0 pretty-prints.
+// doubles. What JSON cannot say is replaced, so the text is always valid: NaN and infinities by
+// null, bytes that are not UTF-8 by U+FFFD. `indent` > 0 pretty-prints.
 std::string WriteJson(const Json& value, int indent = 0);
 
 }  // namespace hearth
