@@ -21,6 +21,7 @@ int RunCommandLine(int argc, char** argv) {
   Command chosen;
   AddInspect(app, chosen);
   AddEval(app, chosen);
+  AddTokenize(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

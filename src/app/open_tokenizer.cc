@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/open_tokenizer.h"
+
+#include "platform/file.h"
+
+namespace hearth {
+namespace {
+
+Result<std::unique_ptr<Tokenizer>> OpenFile(const std::string& path) {
+  HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  if (text.starts_with("GGUF")) return Error(Code::kUnsupported, "GGUF: not read yet");
+  if (text.starts_with("{")) return Error(Code::kUnsupported, "tokenizer.json: not read yet");
+  return LoadTiktoken(text);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path) {
+  std::string file = path;
+  if (IsDirectory(path)) {
+    file += "/tokenizer.json";
+    if (!FileExists(file)) {
+      return Error(Code::kNotFound, "%s: no tokenizer.json in it; name one with --tokenizer",
+                   path.c_str());
+    }
+  }
+  return OpenFile(file).Within(file);
+}
+
+}  // namespace hearth
