@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -47,6 +49,11 @@ Result<uint64_t> SizeOfRegular(const Descriptor& file, const std::string& path) 
   return static_cast<uint64_t>(info.st_size);
 }
 
+Status TooLong(const std::string& path, uint64_t size, size_t max_bytes) {
+  return Error(Code::kInvalid, "%s: %" PRIu64 " bytes, the limit is %zu", path.c_str(), size,
+               max_bytes);
+}
+
 Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
@@ -54,6 +61,14 @@ Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& pat
     if (wrote <= 0) return OsError(path, "cannot write");
     bytes = bytes.subspan(static_cast<size_t>(wrote));
   }
+  return Status();
+}
+
+Status WriteDraft(const std::string& draft, std::span<const std::byte> bytes) {
+  const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0) return OsError(draft, "cannot create");
+  HEARTH_TRY(WriteAll(file.get(), bytes, draft));
+  if (::fsync(file.get()) != 0) return OsError(draft, "cannot sync");
   return Status();
 }
 
@@ -84,33 +99,32 @@ MappedFile::~MappedFile() {
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   HEARTH_ASSIGN(const uint64_t size, SizeOfRegular(file, path));
-  if (size > max_bytes) {
-    return Error(Code::kInvalid, "%s: %llu bytes, the limit is %zu", path.c_str(),
-                 static_cast<unsigned long long>(size), max_bytes);
-  }
-  std::string text(static_cast<size_t>(size), '\0');
+  if (size > max_bytes) return TooLong(path, size, max_bytes);
+  // The size is only a hint: the kernel's own files say 0, and any file may change meanwhile.
+  std::string text;
   size_t have = 0;
-  while (have < text.size()) {
+  while (have <= max_bytes) {
+    if (have == text.size())
+      text.resize(have + std::max<size_t>(size - std::min(size, have) + 1, 4096));
     const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return OsError(path, "cannot read");
-    if (got == 0) break;  // shrank since fstat
+    if (got == 0) break;
     have += static_cast<size_t>(got);
   }
+  if (have > max_bytes) return TooLong(path, have, max_bytes);
   text.resize(have);
   return text;
 }
 
 Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + ".tmp";
-  {
-    const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file.get() < 0) return OsError(draft, "cannot create");
-    HEARTH_TRY(WriteAll(file.get(), bytes, draft));
-    if (::fsync(file.get()) != 0) return OsError(draft, "cannot sync");
+  Status written = WriteDraft(draft, bytes);
+  if (written.ok() && ::rename(draft.c_str(), path.c_str()) != 0) {
+    written = OsError(path, "cannot replace");
   }
-  if (::rename(draft.c_str(), path.c_str()) != 0) return OsError(path, "cannot replace");
-  return Status();
+  if (!written.ok()) ::unlink(draft.c_str());
+  return written;
 }
 
 bool IsDirectory(const std::string& path) {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large memory straight from the operating system, for weights and KV blocks.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+namespace hearth {
+
+// Zero-filled, private, aligned to kAlignment so that the kernel can back it with huge pages (it is
+// asked to; it may decline). Memory is taken when first touched, not here.
+// Thread: any, as for plain bytes. Owner: the object; spans must not outlive it.
+class LargeBuffer {
+ public:
+  static constexpr size_t kAlignment = size_t{2} << 20;  // a huge page of x86-64
+
+  // kExhausted when the system will not give the address space; kInvalid for 0 bytes.
+  static Result<LargeBuffer> Make(size_t num_bytes);
+  LargeBuffer(LargeBuffer&& other) noexcept;
+  LargeBuffer& operator=(LargeBuffer&& other) noexcept;
+  ~LargeBuffer();
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit LargeBuffer(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+
+namespace hearth {
+namespace {
+
+bool AllZero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+TEST(LargeBuffer, IsAlignedZeroedAndWritable) {
+  const size_t huge = LargeBuffer::kAlignment;
+  for (const size_t size : {size_t{1}, size_t{4097}, huge - 1, huge, huge + 1, 5 * huge}) {
+    Result<LargeBuffer> made = LargeBuffer::Make(size);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const std::span<std::byte> bytes = made->bytes();
+    ASSERT_EQ(bytes.size(), size);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % LargeBuffer::kAlignment, 0u);
+    EXPECT_TRUE(AllZero(bytes));
+    std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
+    EXPECT_EQ(bytes.back(), std::byte{0x5a});
+  }
+}
+
+TEST(LargeBuffer, MovesWithoutLosingOrFreeingTwice) {
+  LargeBuffer first = *LargeBuffer::Make(100);
+  first.bytes()[0] = std::byte{1};
+  LargeBuffer second = std::move(first);
+  EXPECT_EQ(second.bytes()[0], std::byte{1});
+  LargeBuffer third = *LargeBuffer::Make(200);
+  third = std::move(second);
+  EXPECT_EQ(third.bytes().size(), 100u);
+  EXPECT_EQ(third.bytes()[0], std::byte{1});
+}
+
+TEST(LargeBuffer, RefusesWhatCannotBe) {
+  EXPECT_EQ(LargeBuffer::Make(0).status().code(), Code::kInvalid);
+  EXPECT_EQ(LargeBuffer::Make(SIZE_MAX).status().code(), Code::kExhausted);
+  EXPECT_EQ(LargeBuffer::Make(SIZE_MAX / 2).status().code(), Code::kExhausted);
+  EXPECT_EQ(LargeBuffer::Make(size_t{1} << 60).status().code(), Code::kExhausted);
+}
+
+uint64_t AddressSpacePages() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+TEST(LargeBuffer, GivesEverythingBack) {
+  const uint64_t before = AddressSpacePages();
+  ASSERT_GT(before, 0u);
+  for (size_t i = 0; i < 64; ++i) ASSERT_TRUE(LargeBuffer::Make((i << 20) + 1).ok());
+  // One lost piece per round would be 64 huge pages, 32768 small ones.
+  EXPECT_LT(AddressSpacePages(), before + 1024);
+}
+
+}  // namespace
+}  // namespace hearth

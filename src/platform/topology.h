@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process may use of the machine: processors, time on them, memory.
+#pragma once
+#include <cstdint>
+#include <optional>
+namespace hearth {
+
+// A plain record, read once at start-up. Every count is at least 1.
+struct Topology {
+  int num_cpus = 1;                            // logical processors that our affinity allows
+  int num_cores = 1;                           // physical cores among them
+  int num_numa_nodes = 1;                      // memory nodes beside them
+  std::optional<double> cpu_quota;             // processors' worth of time per period, by cgroup
+  uint64_t memory_bytes = 0;                   // of the whole machine
+  std::optional<uint64_t> memory_limit_bytes;  // the tightest of our cgroup and its parents
+
+  // One thread per core, and no more than the quota pays for: a throttled thread holds up a step.
+  int useful_threads() const;
+  // What a plan may count on.
+  uint64_t usable_memory_bytes() const;
+};
+
+// Never fails: what cannot be found out keeps its default. Takes some milliseconds.
+Topology ReadTopology();
+
+}  // namespace hearth
