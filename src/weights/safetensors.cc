@@ -37,11 +37,11 @@ Result<DType> ParseDType(const Json& value) {
   if (name == nullptr) {
     return Error(Code::kCorrupt, "dtype: expected a string, found %s", KindOf(value));
   }
-  std::string known;
-  for (const DType dtype : kDTypes) {
-    if (*name == NameOf(dtype)) return dtype;
-    known += std::string(known.empty() ? "" : " ") + NameOf(dtype);
-  }
+  const auto is_named = [&](DType dtype) { return *name == NameOf(dtype); };
+  const auto found = std::find_if(kDTypes.begin(), kDTypes.end(), is_named);
+  if (found != kDTypes.end()) return *found;
+  std::string known = NameOf(kDTypes.front());
+  for (const DType dtype : std::span(kDTypes).subspan(1)) known.append(" ").append(NameOf(dtype));
   return Error(Code::kUnsupported, "dtype: expected one of %s, found %s", known.c_str(),
                Quoted(*name).c_str());
 }

@@ -24,7 +24,7 @@ inline std::string SafetensorsFile(std::string_view header, std::string_view dat
   return LittleEndian64(header.size()) + std::string(header) + std::string(data);
 }
 
-// Any number of texts as one. (g++ 12 warns wrongly about `"x" + std::string()`, PR 105651.)
+// Any number of texts as one.
 template <class... Texts>
 std::string Concat(const Texts&... texts) {
   std::string all;
