@@ -121,7 +121,9 @@ Status ReadFfn(const Facts& facts, ModelSpec& spec) {
     HEARTH_ASSIGN(spec.n_active_experts, facts.Int("num_experts_per_tok", 1, kMaxExperts));
     HEARTH_ASSIGN(spec.swiglu_limit, facts.RealOr("swiglu_limit", 0, 1e6, 7));
   } else if (spec.family == Family::kQwen3Moe) {
-    HEARTH_ASSIGN(spec.n_experts, facts.Int("num_experts", 1, kMaxExperts));
+    // transformers 5 saves the published `num_experts` under gpt-oss's name.
+    const char* count = facts.Has("num_local_experts") ? "num_local_experts" : "num_experts";
+    HEARTH_ASSIGN(spec.n_experts, facts.Int(count, 1, kMaxExperts));
     HEARTH_ASSIGN(spec.n_active_experts, facts.Int("num_experts_per_tok", 1, kMaxExperts));
     HEARTH_ASSIGN(spec.d_ff_expert, facts.Int("moe_intermediate_size", 1, kMaxWidth));
     HEARTH_ASSIGN(spec.renormalise_experts, facts.FlagOr("norm_topk_prob", false));
