@@ -56,7 +56,7 @@ TEST(Result, MovesWhatCannotBeCopied) {
 TEST(ResultDeathTest, ReadingAnErrorIsABug) {
   Result<int> result = Error(Code::kIo, "disk");
   EXPECT_DEATH(static_cast<void>(*result), "bug at .*result.h");
-  EXPECT_DEATH(Result<int>{Status()}, "bug at .*result.h");
+  EXPECT_DEATH(static_cast<void>(Result<int>(Status())), "bug at .*result.h");
 }
 
 Result<int> Half(int value) {
