@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import numpy as np
-from runner import nmse_of  # first: it also finds the folder of the next import
+from runner import difference  # first: it also finds the folder of the next import
 
 import safetensors_file
 
@@ -92,7 +92,7 @@ def main():
     for name, what, write in cases:
         with tempfile.TemporaryDirectory() as folder:
             write(fixtures / name / "hf", pathlib.Path(folder))
-            nmse = nmse_of(hearth, folder, fixtures / name)
+            nmse = difference(hearth, folder, fixtures / name).nmse
         print(f"{name}: {what}: NMSE {nmse:.2e}")
         if not nmse > MIN_NMSE:
             blind.append(f"{name}: {what}")
