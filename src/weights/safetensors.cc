@@ -67,6 +67,23 @@ Status ParseShape(const Json& value, TensorView& view) {
   return Status();
 }
 
+// The bytes that dtype and shape ask for. Dimensions beside a 0 must be sound too: whoever computes
+// strides multiplies them.
+Result<uint64_t> SizeOf(const TensorView& view) {
+  Checked bytes(static_cast<uint64_t>(BlockShapeOf(view.dtype).bytes));
+  bool is_empty = false;
+  for (int i = 0; i < view.rank; ++i) {
+    const auto dim = static_cast<uint64_t>(view.shape[static_cast<size_t>(i)]);
+    is_empty = is_empty || dim == 0;
+    bytes = bytes * std::max<uint64_t>(dim, 1);
+  }
+  if (!bytes.FitsIn(INT64_MAX)) {
+    return Error(Code::kCorrupt, "%s %s: the size overflows 63 bits", NameOf(view.dtype),
+                 ShapeText(view).c_str());
+  }
+  return is_empty ? 0 : *bytes.value();
+}
+
 // Sets bytes; dtype and shape are there.
 Status ParseOffsets(const Json& value, std::span<const std::byte> data, TensorView& view) {
   const JsonArray* pair = value.array();
@@ -84,23 +101,15 @@ Status ParseOffsets(const Json& value, std::span<const std::byte> data, TensorVi
                  ", %" PRIu64 "]",
                  data.size(), *begin, *end);
   }
-  Checked bytes(static_cast<uint64_t>(BlockShapeOf(view.dtype).bytes));
-  for (int i = 0; i < view.rank; ++i) {
-    bytes = bytes * static_cast<uint64_t>(view.shape[static_cast<size_t>(i)]);
-  }
-  const std::optional<uint64_t> expected = bytes.value();
-  if (!expected) {
-    return Error(Code::kCorrupt, "%s %s: the size overflows 64 bits", NameOf(view.dtype),
-                 ShapeText(view).c_str());
-  }
-  if (*expected != *end - *begin) {
+  HEARTH_ASSIGN(const uint64_t expected, SizeOf(view));
+  if (expected != *end - *begin) {
     return Error(Code::kCorrupt,
                  "%s %s: expected %" PRIu64 " bytes, found %" PRIu64 " (data_offsets [%" PRIu64
                  ", %" PRIu64 "])",
-                 NameOf(view.dtype), ShapeText(view).c_str(), *expected, *end - *begin, *begin,
+                 NameOf(view.dtype), ShapeText(view).c_str(), expected, *end - *begin, *begin,
                  *end);
   }
-  view.bytes = data.subspan(static_cast<size_t>(*begin), static_cast<size_t>(*expected));
+  view.bytes = data.subspan(static_cast<size_t>(*begin), static_cast<size_t>(expected));
   return Status();
 }
 

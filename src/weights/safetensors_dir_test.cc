@@ -182,6 +182,8 @@ struct Spoiled {
   std::vector<std::string> says;  // parts of the message, after the directory's path
 };
 
+void PrintTo(const Spoiled& spoiled, std::ostream* out) { *out << spoiled.name; }
+
 // Replaces the shard that the index names for tensor b.
 std::function<void(const TempDir&)> ShardOfB(std::string shard) {
   return [shard = std::move(shard)](const TempDir& dir) {
@@ -377,6 +379,14 @@ const std::vector<Spoiled> kSpoiledDirectories = {
        std::filesystem::remove(dir.Path(kIndex));
        dir.Write("m-00001-of-00003.safetensors", FileOf({"a"}));
        dir.Write("m-00003-of-00003.safetensors", FileOf({"b"}));
+     },
+     Code::kCorrupt,
+     {": expected 3 shards \"m\" numbered from 1, found 2"}},
+    {"LastNumberedShardMissing",
+     [](const TempDir& dir) {
+       std::filesystem::remove(dir.Path(kIndex));
+       dir.Write("m-00001-of-00003.safetensors", FileOf({"a"}));
+       dir.Write("m-00002-of-00003.safetensors", FileOf({"b"}));
      },
      Code::kCorrupt,
      {": expected 3 shards \"m\" numbered from 1, found 2"}},

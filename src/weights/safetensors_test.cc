@@ -128,6 +128,8 @@ struct Malformed {
   std::vector<std::string> says;  // parts of the message
 };
 
+void PrintTo(const Malformed& malformed, std::ostream* out) { *out << malformed.name; }
+
 // A file of one entry "t" and `data_bytes` bytes.
 std::string One(std::string_view dtype, std::string_view shape, std::string_view offsets,
                 size_t data_bytes) {
@@ -275,15 +277,27 @@ const std::vector<Malformed> kMalformedEntries = {
     {"ShapeProductWrapsToZero",
      One("U8", "4294967296,4294967296", "0,0", 0),
      Code::kCorrupt,
-     {"U8 [4294967296, 4294967296]: the size overflows 64 bits"}},
+     {"U8 [4294967296, 4294967296]: the size overflows 63 bits"}},
     {"ShapeProductWrapsToFour",
      One("U8", "4611686018427387905,4", "0,4", 4),
      Code::kCorrupt,
-     {"the size overflows 64 bits"}},
+     {"the size overflows 63 bits"}},
+    {"ShapeWrapsBehindAZero",
+     One("U8", "0,4294967296,4294967296", "0,0", 0),
+     Code::kCorrupt,
+     {"U8 [0, 4294967296, 4294967296]: the size overflows 63 bits"}},
+    {"ShapeWrapsBeforeAZero",
+     One("U8", "4294967296,4294967296,0", "0,0", 0),
+     Code::kCorrupt,
+     {"the size overflows 63 bits"}},
+    {"ShapeTwoToThe63",
+     One("U8", "4611686018427387904,2", "0,0", 0),
+     Code::kCorrupt,
+     {"the size overflows 63 bits"}},
     {"ElementSizeWraps",
      One("F64", "2305843009213693953", "0,8", 8),
      Code::kCorrupt,
-     {"F64 [2305843009213693953]: the size overflows 64 bits"}},
+     {"F64 [2305843009213693953]: the size overflows 63 bits"}},
     {"OffsetsReversed",
      One("U8", "1", "1,0", 1),
      Code::kCorrupt,
