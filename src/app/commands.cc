@@ -22,6 +22,7 @@ int RunCommandLine(int argc, char** argv) {
   AddInspect(app, chosen);
   AddEval(app, chosen);
   AddTokenize(app, chosen);
+  AddRender(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -18,5 +18,6 @@ using Command = std::function<Status()>;
 void AddInspect(CLI::App& app, Command& chosen);
 void AddEval(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
+void AddRender(CLI::App& app, Command& chosen);
 
 }  // namespace hearth

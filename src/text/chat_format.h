@@ -14,7 +14,9 @@ namespace hearth {
 struct RenderOptions {
   // YYYY-MM-DD, what the model is told is today. Empty: it is told no date. Pinned by the caller,
   // because a date that changes by itself would change every prompt at midnight.
-  std::string date;
+  std::string date{};
+  // Also show the model what it thought in turns that are over, where its format leaves it out.
+  bool keeps_finished_reasoning = false;
 };
 
 // A piece of a reply, in the order it was written.
