@@ -65,7 +65,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = dict(zip(todo, pool.map(lambda path: compile_alone(root, path), todo)))
     memory.parent.mkdir(parents=True, exist_ok=True)
-    memory.write_text(json.dumps(sorted(hashes[path] for path in headers if not found.get(path))))
+    draft = memory.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(sorted(hashes[path] for path in headers if not found.get(path))))
+    draft.replace(memory)  # in one step: two presets may test at the same time
     tree.report([why for why in found.values() if why],
                 f"{len(headers)} headers compile alone ({len(todo)} of them compiled now)")
 
