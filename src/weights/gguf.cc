@@ -174,6 +174,7 @@ Status Parser::ReadCount(const char* what, uint64_t min_bytes, uint64_t limit, u
 }
 
 Status Parser::ReadKeys() {
+  gguf_.metadata.Reserve(static_cast<size_t>(num_keys_));
   for (uint64_t i = 0; i < num_keys_; ++i) {
     if (Status status = ReadKey(); !status.ok()) {
       return std::move(status).Within(Printf("key %" PRIu64 " of %" PRIu64, i + 1, num_keys_));

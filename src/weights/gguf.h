@@ -74,6 +74,7 @@ class GgufMetadata {
  public:
   const GgufValue* Find(std::string_view key) const;
   const std::vector<std::pair<std::string_view, GgufValue>>& entries() const { return entries_; }
+  void Reserve(size_t num_keys) { entries_.reserve(num_keys); }
   // False when the key is there already.
   bool Add(std::string_view key, const GgufValue& value);
 
