@@ -38,6 +38,11 @@ bool LooksLikeTool(std::string_view word) {
   return word.starts_with("functions.") || word.starts_with("browser.") ||
          word.starts_with("container.") || word == "python" || word == "browser";
 }
+bool LooksLikeType(std::string_view word) {
+  return IsLetter(word.front()) && std::all_of(word.begin(), word.end(), [](char c) {
+           return IsLetter(c) || (c >= '+' && c <= '9' && c != ',') || c == '_';
+         });
+}
 bool IsRecipient(std::string_view word) { return word.starts_with("to=") && word.size() > 3; }
 
 enum class Place : unsigned char { kPlain, kChannel, kConstrain };  // what stood before a word
@@ -109,7 +114,8 @@ class HeaderReader {
       channel = named;
     } else if (!has_recipient_ && header.recipient.empty() && LooksLikeTool(word)) {
       header.recipient = word;
-    } else if (header.content_type.empty() && (has_recipient_ || is_type)) {
+    } else if (header.content_type.empty() &&
+               (is_type || (has_recipient_ && LooksLikeType(word)))) {
       header.content_type = word;
     } else {
       return false;
