@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <limits>
 
+#include "testing/allocations.h"
 #include "testing/data.h"
 #include "testing/gguf_builder.h"
 #include "weights/weight_file.h"
@@ -270,6 +272,28 @@ INSTANTIATE_TEST_SUITE_P(
                       RealFile{"models/minimind2-small-q8_0.gguf", 23, 75, "llama"},
                       RealFile{"models/stories15M-q8_0.gguf", 20, 57, "llama"},
                       RealFile{"models/stories15M-mxfp4.gguf", 20, 57, "llama"}));
+
+size_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * 4096;
+}
+
+// The vocabulary is looked at once and kept where it lies; tensor data is not looked at.
+TEST(GgufRealFile, FullSizeModelCostsLittle) {
+  const std::string path = testing::WorkPath("gpt-oss-20b.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  const size_t resident_before = ResidentBytes();
+  const testing::AllocationMeter meter;
+  auto file = WeightFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_LT(meter.Read().total, size_t{1} << 20);
+  EXPECT_LT(ResidentBytes() - resident_before, size_t{64} << 20);
+  EXPECT_EQ((*file)->tensors().size(), 459u);
+  EXPECT_EQ((*file)->metadata()->Find("tokenizer.ggml.tokens")->count, 201088u);
+  EXPECT_EQ((*file)->metadata()->Find("tokenizer.ggml.merges")->Strings().value().size(), 446189u);
+}
 
 }  // namespace
 }  // namespace hearth
