@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/lone_sequence.h"
 #include "app/open_model.h"
 #include "model/reference.h"
 #include "platform/file.h"
@@ -19,6 +20,8 @@ struct LogitsOptions {
   std::string model, tokens, out, dump;
   std::string backend = "reference";
   bool yarn_truncate = false;
+  CpuFlags cpu;
+  int chunk = 512;
 };
 
 // Appends numbers to a file as they come. Failures (a full disk) are remembered and told at Close.
@@ -85,6 +88,22 @@ Reference::Observer DumpInto(const std::string& directory) {
   };
 }
 
+Status EvalOnCpu(const Model& model, std::span<const Token> tokens, const LogitsOptions& options,
+                 ArrayWriter& writer) {
+  if (!options.dump.empty()) {
+    return Error(Code::kInvalid, "--dump: only the reference shows intermediate results");
+  }
+  if (tokens.size() > static_cast<size_t>(model.spec.max_context)) {
+    return Error(Code::kInvalid, "%zu tokens do not fit the model's context of %d", tokens.size(),
+                 model.spec.max_context);
+  }
+  HEARTH_ASSIGN(LoneSequence sequence,
+                LoneSequence::Make(model, options.cpu, static_cast<int>(tokens.size())));
+  return sequence.Append(tokens, options.chunk, true, [&writer](std::span<const float> logits) {
+    writer.Add(std::vector<double>(logits.begin(), logits.end()));
+  });
+}
+
 Status EvalLogits(const LogitsOptions& options) {
   const bool as_float = options.out.ends_with(".f32");
   if (!as_float && !options.out.ends_with(".f64")) {
@@ -101,12 +120,16 @@ Status EvalLogits(const LogitsOptions& options) {
     }
     model.spec.rope.yarn_truncate = true;
   }
+  ArrayWriter writer(options.out, as_float);
+  if (options.backend == "cpu") {
+    HEARTH_TRY(EvalOnCpu(model, tokens, options, writer));
+    return writer.Close();
+  }
   if (!options.dump.empty() && !IsDirectory(options.dump)) {
     return Error(Code::kInvalid, "--dump %s: not a directory", options.dump.c_str());
   }
   Reference reference(model);
   if (!options.dump.empty()) reference.set_observer(DumpInto(options.dump));
-  ArrayWriter writer(options.out, as_float);
   HEARTH_TRY(
       reference.Append(tokens, Reference::Wanted::kEveryRow,
                        [&writer](int, std::span<const double> logits) { writer.Add(logits); }));
@@ -125,12 +148,18 @@ void AddEval(CLI::App& app, Command& chosen) {
   logits->add_option("--tokens", options->tokens, "Token ids, raw little-endian int32")->required();
   logits->add_option("--out", options->out, "Output, NAME.f64 or NAME.f32")->required();
   logits->add_option("--backend", options->backend, "What computes them")
-      ->check(CLI::IsMember({"reference"}))
+      ->check(CLI::IsMember({"reference", "cpu"}))
       ->capture_default_str();
   logits->add_flag("--yarn-truncate", options->yarn_truncate,
                    "Round YaRN's bounds to whole pairs, as llama.cpp does for gpt-oss");
   logits->add_option("--dump", options->dump,
                      "Also write every named intermediate result into this directory");
+  logits->add_option("--isa", options->cpu.isa, "cpu: scalar, avx2, avx512 or amx");
+  logits->add_option("--threads", options->cpu.num_threads, "cpu: number of threads")
+      ->check(CLI::Range(1, 1024));
+  logits->add_option("--chunk", options->chunk, "cpu: tokens per step; changes no bit")
+      ->check(CLI::Range(1, 2048))
+      ->capture_default_str();
   logits->callback([&chosen, options] { chosen = [options] { return EvalLogits(*options); }; });
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sequence on a backend of its own: what commands use until, and beside, the engine.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "model/model.h"
+namespace hearth {
+
+// The flags that every command with a CPU backend has.
+struct CpuFlags {
+  std::string isa;      // empty: the best this machine has
+  int num_threads = 0;  // 0: one per core that the cgroup pays for
+};
+
+// Holds its blocks in order; the whole context is there from the start (memory is taken as it is
+// touched). Thread: one.
+class LoneSequence {
+ public:
+  // Copies the weights; shows progress on a terminal when that takes long.
+  static Result<LoneSequence> Make(const Model& model, const CpuFlags& flags, int max_tokens);
+
+  using Emit = std::function<void(std::span<const float> logits)>;
+  // Computes `tokens` in slices of at most `chunk`; gives the logits of the last one, or of all.
+  Status Append(std::span<const Token> tokens, int chunk, bool every_row, const Emit& emit);
+  int num_computed() const { return num_computed_; }
+  Backend& backend() { return *backend_; }
+
+ private:
+  LoneSequence(std::unique_ptr<Backend> backend, std::vector<BlockId> table)
+      : backend_(std::move(backend)), table_(std::move(table)) {}
+  std::unique_ptr<Backend> backend_;
+  std::vector<BlockId> table_;
+  std::vector<float> logits_;
+  int num_computed_ = 0;
+};
+
+}  // namespace hearth

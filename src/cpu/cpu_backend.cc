@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/forward.h"
+#include "cpu/kernels.h"
+#include "cpu/kv_memory.h"
+#include "cpu/packed_model.h"
+
+namespace hearth {
+namespace {
+
+const KernelTable& KernelsOf(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      break;
+    case Isa::kAvx2:
+      return Avx2Kernels();
+    case Isa::kAvx512:
+      return Avx512Kernels();
+    case Isa::kAmx:
+      return AmxKernels();
+  }
+  return ScalarKernels();
+}
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool,
+             std::unique_ptr<PackedModel> model, KvMemory kv, int max_step_tokens)
+      : kernels_(kernels),
+        pool_(std::move(pool)),
+        model_(std::move(model)),
+        kv_(std::move(kv)),
+        forward_(*model_, kernels_, *pool_, kv_),
+        max_step_tokens_(max_step_tokens) {}
+
+  std::string_view name() const override { return kernels_.isa; }
+  KvLayout kv_layout() const override { return kv_.layout(); }
+  int vocab_size() const override { return model_->spec().vocab_size; }
+
+  Status Run(const StepPlan& plan, std::span<float> logits) override {
+    HEARTH_TRY(Check(plan, logits));
+    if (!plan.tokens.empty()) forward_.Run(plan, logits);
+    return Status();
+  }
+
+  Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) override {
+    HEARTH_TRY(CheckBlock(group, id, out.size()));
+    std::memcpy(out.data(), kv_.block(group, static_cast<int>(id)).data(), out.size());
+    return Status();
+  }
+
+  Status WriteBlock(KvGroup group, BlockId id, std::span<const std::byte> in) override {
+    HEARTH_TRY(CheckBlock(group, id, in.size()));
+    std::memcpy(kv_.block(group, static_cast<int>(id)).data(), in.data(), in.size());
+    return Status();
+  }
+
+ private:
+  Status CheckBlock(KvGroup group, BlockId id, size_t size) const {
+    const KvGroupLayout& layout = kv_.layout_of(group);
+    const auto index = static_cast<int>(id);
+    if (index >= 0 && index < layout.num_blocks &&
+        static_cast<int64_t>(size) == layout.block_bytes) {
+      return Status();
+    }
+    return Error(Code::kInvalid, "block %d of %zu bytes; there are %d of %lld", index, size,
+                 layout.num_blocks, static_cast<long long>(layout.block_bytes));
+  }
+
+  // A plan that would reach outside memory is refused here, whoever made it.
+  Status Check(const StepPlan& plan, std::span<float> logits) const {
+    const ModelSpec& spec = model_->spec();
+    if (plan.tokens.size() > static_cast<size_t>(max_step_tokens_)) {
+      return Error(Code::kInvalid, "a step of %zu tokens, the limit is %d", plan.tokens.size(),
+                   max_step_tokens_);
+    }
+    const size_t room =
+        static_cast<size_t>(plan.num_logits_rows) * static_cast<size_t>(spec.vocab_size);
+    if (plan.num_logits_rows < 0 || logits.size() < room) {
+      return Error(Code::kInvalid, "%d rows of logits do not fit %zu floats", plan.num_logits_rows,
+                   logits.size());
+    }
+    for (const Token token : plan.tokens) {
+      if (token >= 0 && token < spec.vocab_size) continue;
+      return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token,
+                   spec.vocab_size);
+    }
+    int next = 0, rows = 0;
+    for (const SeqSlice& slice : plan.slices) {
+      HEARTH_TRY(CheckSlice(plan, slice, next, rows));
+      next += slice.count;
+      rows += slice.num_logits;
+    }
+    if (next != static_cast<int>(plan.tokens.size()) || rows != plan.num_logits_rows) {
+      return Error(Code::kInvalid, "slices cover %d of %zu tokens and %d of %d rows", next,
+                   plan.tokens.size(), rows, plan.num_logits_rows);
+    }
+    return Status();
+  }
+
+  Status CheckSlice(const StepPlan& plan, const SeqSlice& slice, int next, int rows) const {
+    if (slice.first != next || slice.count < 1 || slice.num_computed < 0 || slice.num_logits < 0 ||
+        slice.num_logits > slice.count || slice.logits_row != rows) {
+      return Error(Code::kInvalid, "the slice at token %d is malformed", next);
+    }
+    const int64_t end = int64_t{slice.num_computed} + slice.count;
+    if (end > model_->spec().max_context ||
+        slice.first + slice.count > static_cast<int>(plan.tokens.size())) {
+      return Error(Code::kInvalid, "the slice at token %d ends at position %lld of %d", next,
+                   static_cast<long long>(end), model_->spec().max_context);
+    }
+    HEARTH_TRY(CheckTable(slice.full, KvGroup::kFull, 0, end));
+    const int window = kv_.layout().window.window;
+    const int64_t visible = std::max<int64_t>(0, int64_t{slice.num_computed} - window + 1);
+    return CheckTable(slice.window, KvGroup::kWindow, visible, end);
+  }
+
+  Status CheckTable(std::span<const BlockId> table, KvGroup group, int64_t begin,
+                    int64_t end) const {
+    const KvGroupLayout& layout = kv_.layout_of(group);
+    if (layout.block_bytes == 0) return Status();
+    for (int64_t i = begin / kBlockTokens; i * kBlockTokens < end; ++i) {
+      const int id = static_cast<size_t>(i) < table.size()
+                         ? static_cast<int>(table[static_cast<size_t>(i)])
+                         : -1;
+      if (id >= 0 && id < layout.num_blocks) continue;
+      return Error(Code::kInvalid, "table entry %lld is block %d; there are %d",
+                   static_cast<long long>(i), id, layout.num_blocks);
+    }
+    return Status();
+  }
+
+  const KernelTable& kernels_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<PackedModel> model_;
+  KvMemory kv_;
+  Forward forward_;
+  int max_step_tokens_;
+};
+
+}  // namespace
+
+CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
+  CpuMemoryPlan plan;
+  plan.weight_bytes = PackedModel::BytesFor(model);
+  const ModelSpec& spec = model.spec;
+  for (const LayerSpec& layer : spec.layers) {
+    const int64_t blocks = layer.window > 0 ? options.window_blocks : options.full_blocks;
+    plan.kv_bytes += blocks * spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  }
+  return plan;
+}
+
+Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options) {
+  const ModelSpec& spec = model.spec;
+  if (options.isa > BestIsa()) {
+    return Error(Code::kInvalid, "this machine has no %s; its best is %s", NameOf(options.isa),
+                 NameOf(BestIsa()));
+  }
+  if (spec.d_head > kMaxHeadDim || spec.n_heads / spec.n_kv_heads > kMaxGroup) {
+    return Error(Code::kUnsupported, "heads of %d values, %d per KV head; the limits are %d and %d",
+                 spec.d_head, spec.n_heads / spec.n_kv_heads, kMaxHeadDim, kMaxGroup);
+  }
+  auto pool = std::make_unique<ThreadPool>(options.num_threads);
+  HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.full_blocks, options.window_blocks));
+  HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
+                PackedModel::Make(model, *pool, options.on_progress));
+  return std::unique_ptr<Backend>(
+      std::make_unique<CpuBackend>(KernelsOf(options.isa), std::move(pool), std::move(packed),
+                                   std::move(kv), options.max_step_tokens));
+}
+
+}  // namespace hearth

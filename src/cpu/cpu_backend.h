@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The x86 backend: packed weights, KV memory and a thread pool behind the one door.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "backend/backend.h"
+#include "model/model.h"
+#include "platform/isa.h"
+namespace hearth {
+
+struct CpuOptions {
+  Isa isa = Isa::kScalar;  // at most BestIsa()
+  int num_threads = 1;
+  int full_blocks = 0, window_blocks = 0;                        // of 16 tokens each
+  int max_step_tokens = 2048;                                    // bounds the memory of a step
+  std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
+};
+
+// What a backend with these options will hold, before it is made.
+struct CpuMemoryPlan {
+  int64_t weight_bytes = 0, kv_bytes = 0;
+};
+CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options);
+
+// Copies the weights; `model` and its file are not needed afterwards. kUnsupported for shapes no
+// kernel handles, kInvalid for an ISA this machine lacks, kExhausted when memory runs out.
+Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options);
+
+}  // namespace hearth

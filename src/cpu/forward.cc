@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/forward.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/pack.h"
+#include "cpu/panels.h"
+#include "model/rope.h"
+
+namespace hearth {
+Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool,
+                 KvMemory& kv)
+    : model_(model),
+      spec_(model.spec()),
+      kernels_(kernels),
+      pool_(pool),
+      kv_(kv),
+      frequencies_(RopeFrequencies(model.spec().rope)),
+      attend_scratch_(kAttendScratch * static_cast<size_t>(pool.size())),
+      matmuls_(kernels, pool) {}
+
+void Forward::Run(const StepPlan& plan, std::span<float> logits) {
+  PlaceTokens(plan);
+  Embed(plan);
+  for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
+    Attention(plan, layer);
+    Ffn(layer);
+  }
+  Logits(plan, logits);
+}
+
+// Angles in extended precision: the x87 functions are the same code on every x86 processor, where
+// the double ones may pick a variant with fused multiply-adds and differ in the last bit.
+void Forward::PlaceTokens(const StepPlan& plan) {
+  num_tokens_ = static_cast<int>(plan.tokens.size());
+  position_.resize(plan.tokens.size());
+  slice_of_.resize(plan.tokens.size());
+  for (size_t s = 0; s < plan.slices.size(); ++s) {
+    const SeqSlice& slice = plan.slices[s];
+    for (int i = 0; i < slice.count; ++i) {
+      position_[static_cast<size_t>(slice.first + i)] = slice.num_computed + i;
+      slice_of_[static_cast<size_t>(slice.first + i)] = static_cast<int>(s);
+    }
+  }
+  const auto pairs = static_cast<int>(frequencies_.size());
+  float* cos = Shaped(cos_, num_tokens_, pairs);
+  float* sin = Shaped(sin_, num_tokens_, pairs);
+  const auto concentration = static_cast<long double>(spec_.rope.concentration);
+  EachToken([&](int t, int) {
+    for (int i = 0; i < pairs; ++i) {
+      const long double angle = static_cast<long double>(position_[static_cast<size_t>(t)]) *
+                                static_cast<long double>(frequencies_[static_cast<size_t>(i)]);
+      cos[t * pairs + i] = static_cast<float>(std::cos(angle) * concentration);
+      sin[t * pairs + i] = static_cast<float>(std::sin(angle) * concentration);
+    }
+  });
+}
+
+void Forward::Embed(const StepPlan& plan) {
+  float* x = Shaped(x_, num_tokens_, spec_.d_model);
+  EachToken([&](int t, int) {
+    UnpackRow(model_.embedding(), plan.tokens[static_cast<size_t>(t)],
+              x + int64_t{t} * spec_.d_model);
+  });
+}
+
+void Forward::NormAndQuantise(const float* gain, bool quantises) {
+  const int d = spec_.d_model;
+  float* h = Shaped(h_, num_tokens_, d);
+  const Activations& act = act_.Shape(num_tokens_, d);
+  EachToken([&](int t, int) {
+    kernels_.rms_norm(&x_[static_cast<size_t>(t) * static_cast<size_t>(d)], gain,
+                      static_cast<float>(spec_.norm_eps), d, h + int64_t{t} * d);
+    if (quantises) kernels_.quantise(h + int64_t{t} * d, act, t);
+  });
+}
+
+void Forward::Attention(const StepPlan& plan, int index) {
+  const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
+  const int d = spec_.d_model, q_width = spec_.n_heads * spec_.d_head;
+  const int kv_width = spec_.n_kv_heads * spec_.d_head;
+  NormAndQuantise(layer.attn_norm, InPanels(layer.q) || InPanels(layer.k) || InPanels(layer.v));
+  float* q = Shaped(q_, num_tokens_, Padded(q_width));
+  float* k = Shaped(k_, num_tokens_, Padded(kv_width));
+  float* v = Shaped(v_, num_tokens_, Padded(kv_width));
+  matmuls_.Clear();
+  matmuls_.Add({&layer.q, act_.get(), h_.data(), d, layer.q_bias, q, Padded(q_width)});
+  matmuls_.Add({&layer.k, act_.get(), h_.data(), d, layer.k_bias, k, Padded(kv_width)});
+  matmuls_.Add({&layer.v, act_.get(), h_.data(), d, layer.v_bias, v, Padded(kv_width)});
+  matmuls_.Run();
+  TurnAndStore(plan, index);
+  Attend(plan, index);
+  const Activations& act = act_.Shape(num_tokens_, q_width);
+  if (InPanels(layer.out)) {
+    EachToken([&](int t, int) {
+      kernels_.quantise(&mixed_[static_cast<size_t>(t) * static_cast<size_t>(Padded(q_width))], act,
+                        t);
+    });
+  }
+  float* out = Shaped(out_, num_tokens_, Padded(d));
+  matmuls_.RunOne(
+      {&layer.out, act, mixed_.data(), Padded(q_width), layer.out_bias, out, Padded(d)});
+  EachToken([&](int t, int) {
+    kernels_.add_scaled(out + int64_t{t} * Padded(d), 1.0f, d,
+                        &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
+  });
+}
+
+void Forward::TurnAndStore(const StepPlan& plan, int index) {
+  const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
+  const KvMemory::Layer& where = kv_.layer(index);
+  const auto pairs = static_cast<int>(frequencies_.size());
+  const bool neighbours = spec_.rope.pairing == RopePairing::kNeighbours;
+  const auto eps = static_cast<float>(spec_.norm_eps);
+  EachToken([&](int t, int) {
+    const float* cos = &cos_[static_cast<size_t>(t * pairs)];
+    const float* sin = &sin_[static_cast<size_t>(t * pairs)];
+    const auto turn = [&](float* heads, int count, const float* norm) {
+      for (int i = 0; i < count; ++i) {
+        float* head = heads + i * spec_.d_head;
+        if (norm != nullptr) kernels_.rms_norm(head, norm, eps, spec_.d_head, head);
+        kernels_.rope(head, cos, sin, spec_.rope.n_dims, neighbours);
+      }
+    };
+    const int kv_stride = Padded(spec_.n_kv_heads * spec_.d_head);
+    float* k = k_.data() + int64_t{t} * kv_stride;
+    turn(q_.data() + int64_t{t} * Padded(spec_.n_heads * spec_.d_head), spec_.n_heads,
+         layer.q_norm);
+    turn(k, spec_.n_kv_heads, layer.k_norm);
+    const SeqSlice& slice = plan.slices[static_cast<size_t>(slice_of_[static_cast<size_t>(t)])];
+    const auto& table = where.group == KvGroup::kFull ? slice.full : slice.window;
+    const int position = position_[static_cast<size_t>(t)];
+    const auto block = static_cast<int>(table[static_cast<size_t>(position / kBlockTokens)]);
+    kv_.Write(index, block, position, k, v_.data() + int64_t{t} * kv_stride);
+  });
+}
+
+void Forward::Attend(const StepPlan& plan, int index) {
+  const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
+  const KvMemory::Layer& where = kv_.layer(index);
+  const int stride = Padded(spec_.n_heads * spec_.d_head);
+  float* mixed = Shaped(mixed_, num_tokens_, stride);
+  // A task is one KV head of up to 16 tokens of one slice.
+  constexpr int kTaskTokens = 16;
+  struct Task {
+    int slice, first, count, kv_head;
+  };
+  std::vector<Task> tasks;
+  for (int s = 0; s < static_cast<int>(plan.slices.size()); ++s) {
+    for (int i = 0; i < plan.slices[static_cast<size_t>(s)].count; i += kTaskTokens) {
+      const int count = std::min(kTaskTokens, plan.slices[static_cast<size_t>(s)].count - i);
+      for (int g = 0; g < spec_.n_kv_heads; ++g) tasks.push_back({s, i, count, g});
+    }
+  }
+  pool_.RunUneven(static_cast<int>(tasks.size()), [&](int i, int worker) {
+    const Task& task = tasks[static_cast<size_t>(i)];
+    const SeqSlice& slice = plan.slices[static_cast<size_t>(task.slice)];
+    const int64_t row = slice.first + task.first;
+    AttendArgs args{};
+    args.q = q_.data() + row * stride;
+    args.out = mixed + row * stride;
+    args.pool = kv_.pool(where.group);
+    args.table = reinterpret_cast<const int32_t*>(
+        (where.group == KvGroup::kFull ? slice.full : slice.window).data());
+    args.sinks = layer.sinks;
+    args.scratch = &attend_scratch_[kAttendScratch * static_cast<size_t>(worker)];
+    args.q_stride = stride;
+    args.block_bytes = kv_.layout_of(where.group).block_bytes;
+    args.layer_offset = where.offset;
+    args.count = task.count;
+    args.first_position = slice.num_computed + task.first;
+    args.window = where.window;
+    args.n_heads = spec_.n_heads;
+    args.n_kv_heads = spec_.n_kv_heads;
+    args.d_head = spec_.d_head;
+    args.scale = static_cast<float>(spec_.attention_scale);
+    kernels_.attend(args, task.kv_head, task.kv_head + 1);
+  });
+}
+
+void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
+  const int d = spec_.d_model, padded = Padded(spec_.vocab_size);
+  std::vector<int> rows(static_cast<size_t>(plan.num_logits_rows), -1);
+  for (const SeqSlice& slice : plan.slices) {
+    for (int i = 0; i < slice.num_logits; ++i) {
+      rows[static_cast<size_t>(slice.logits_row + i)] =
+          slice.first + slice.count - slice.num_logits + i;
+    }
+  }
+  const auto count = static_cast<int>(rows.size());
+  float* h = Shaped(h_, count, d);
+  const Activations& act = act_.Shape(count, d);
+  pool_.Run(count, 1, [&](Range range, int) {
+    for (int i = range.begin; i < range.end; ++i) {
+      const int64_t token = rows[static_cast<size_t>(i)];
+      kernels_.rms_norm(&x_[static_cast<size_t>(token * d)], model_.final_norm(),
+                        static_cast<float>(spec_.norm_eps), d, h + int64_t{i} * d);
+      if (InPanels(model_.head())) kernels_.quantise(h + int64_t{i} * d, act, i);
+    }
+  });
+  if (padded == spec_.vocab_size) {
+    matmuls_.RunOne({&model_.head(), act, h, d, nullptr, logits.data(), padded});
+    return;
+  }
+  float* out = Shaped(out_, count, padded);
+  matmuls_.RunOne({&model_.head(), act, h, d, nullptr, out, padded});
+  for (int i = 0; i < count; ++i) {
+    std::copy_n(out + int64_t{i} * padded, spec_.vocab_size,
+                logits.begin() + int64_t{i} * spec_.vocab_size);
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step through the layers: which kernel on which data, shared out over the thread pool. No
+// arithmetic that matters to a result happens here; it is all in the kernel table.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "cpu/kernels.h"
+#include "cpu/kv_memory.h"
+#include "cpu/matmul.h"
+#include "cpu/packed_model.h"
+#include "cpu/panels.h"
+#include "platform/thread_pool.h"
+namespace hearth {
+
+// Width of a buffer row whose products come panel by panel.
+inline int Padded(int width) { return NumPanels(width) * kPanelRows; }
+// Room for `count` rows; keeps what was larger before.
+inline float* Shaped(std::vector<float>& rows, int count, int width) {
+  const size_t size = static_cast<size_t>(count) * static_cast<size_t>(width);
+  if (rows.size() < size) rows.resize(size);
+  return rows.data();
+}
+inline bool InPanels(const PackedMatrix& matrix) {
+  return matrix.rows > 0 && matrix.kind != PackKind::kRaw;
+}
+
+// Owns the activations of a step; they grow to the largest step seen and stay.
+// Thread: one at a time.
+class Forward {
+ public:
+  Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv);
+  // The plan was checked: tokens, tables and rows are in range.
+  void Run(const StepPlan& plan, std::span<float> logits);
+
+ private:
+  using Rows = std::vector<float>;  // [tokens, width]
+  struct Choice {
+    int expert, slot;  // slot: row in the buffers that are sorted by expert
+    float weight;
+  };
+
+  void Embed(const StepPlan& plan);
+  void PlaceTokens(const StepPlan& plan);
+  void NormAndQuantise(const float* gain, bool quantises);
+  void Attention(const StepPlan& plan, int layer);
+  void TurnAndStore(const StepPlan& plan, int layer);
+  void Attend(const StepPlan& plan, int layer);
+  void Ffn(int layer);
+  void DenseFfn(const PackedFfn& ffn);
+  void MoeFfn(const PackedLayer& layer, RouterKind kind);
+  void Route(const PackedLayer& layer, RouterKind kind);
+  void SortByExpert(int num_experts);
+  void GluAndQuantise(int rows, int d_ff, bool quantises);
+  void Logits(const StepPlan& plan, std::span<float> logits);
+  template <class F>
+  void EachToken(F&& body) {  // body(token, worker)
+    pool_.Run(num_tokens_, 1, [&](Range range, int worker) {
+      for (int t = range.begin; t < range.end; ++t) body(t, worker);
+    });
+  }
+
+  const PackedModel& model_;
+  const ModelSpec& spec_;
+  const KernelTable& kernels_;
+  ThreadPool& pool_;
+  KvMemory& kv_;
+  std::vector<double> frequencies_;
+
+  int num_tokens_ = 0;
+  std::vector<int> position_, slice_of_;  // [tokens]
+  Rows cos_, sin_;                        // [tokens, n_dims / 2]
+  Rows x_, h_, q_, k_, v_, mixed_, out_;  // [tokens, ...]
+  Rows gate_, up_, down_;                 // [slots, ...]: tokens when dense
+  Rows router_;                           // [tokens, n_experts padded to a panel]
+  std::vector<Choice> choices_;           // [tokens, n_active_experts]
+  std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
+  Rows attend_scratch_;                   // [workers, kAttendScratch]
+  ActBuffer act_, slot_act_;
+  Matmuls matmuls_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic, one table of plain functions per instruction set. Plain data in, plain data out:
+// kernels do not allocate, lock, log, throw or start threads. kernels_scalar.cc is the definition;
+// every other table gives the same bits (docs/numerics.md).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+namespace hearth {
+
+inline constexpr int kPanelRows = 16;   // rows of a packed panel: one AVX-512 vector of outputs
+inline constexpr int kQuantBlock = 32;  // columns of an MXFP4 or Q8_0 block
+// Columns that share one activation scale. 18 blocks: 96 * 128 * 576 < 2^23, so a chunk's integer
+// sum is exact in int32 even after the two halves are joined, and 576 = 9 AMX steps of 64.
+inline constexpr int kChunk = 576;
+
+// m rows of 16-bit activations, split into signed halves: value = (256 hi + lo) * scale.
+// Columns beyond `cols` are zero up to `stride`, a multiple of 64.
+struct Activations {
+  int8_t* hi;       // [m, stride]
+  int8_t* lo;       // [m, stride]
+  float* scale;     // [m, num_chunks]
+  int32_t* sum_hi;  // [m, num_blocks]: of each block, for kernels with unsigned weights
+  int32_t* sum_lo;  // [m, num_blocks]
+  int m, cols, stride, num_chunks, num_blocks;
+};
+
+// One MXFP4 block whose exponent lies too far from its chunk's to be folded into int8.
+struct SpilledBlock {
+  int32_t row, block;
+  float scale;
+  int8_t w[kQuantBlock];  // twice the E2M1 values
+};
+
+enum class PackKind : uint8_t {
+  kMxfp4,  // panels: base exponents, shifts, nibbles (pack.cc draws them)
+  kQ8,     // panels: f16 scales, codes plus 128
+  kRaw,    // rows as the file has them, decoded to float row by row
+};
+struct PackedMatrix {
+  PackKind kind;
+  uint8_t dtype;  // kRaw: the DType
+  int rows, cols;
+  const uint8_t* data;
+  int64_t panel_bytes;         // kRaw: bytes of a row
+  const SpilledBlock* spills;  // kMxfp4: ascending by (row, block)
+  int num_spills;
+};
+
+// y[t, r] = dot(w[r], x[t]) + bias[r] for panels [panel_begin, panel_end) and all m rows of x.
+// y rows have room for whole panels.
+struct MatmulArgs {
+  const PackedMatrix* w;
+  const Activations* x;
+  const float* bias;  // [rows padded to a panel] or null
+  float* y;           // [m, y_stride]
+  int64_t y_stride;
+};
+
+// Attention of `count` consecutive tokens of one sequence for KV heads [kv_begin, kv_end).
+// In a block, each layer holds for each KV head (KvHeadBytes in all): K as int16 [d_head, 16], V as
+// int16 [16, d_head], then the float scales of the 16 keys and of the 16 values.
+struct AttendArgs {
+  const float* q;        // [count, q_stride], n_heads * d_head used, rope applied
+  float* out;            // like q
+  const uint8_t* pool;   // the group's blocks
+  const int32_t* table;  // the sequence's blocks in this group
+  const float* sinks;    // [n_heads] or null
+  float* scratch;        // kAttendScratch floats, the caller's own
+  int64_t q_stride, block_bytes, layer_offset;
+  int count, first_position, window;  // window 0 = all
+  int n_heads, n_kv_heads, d_head;
+  float scale;
+};
+// Positions that are reduced together before they meet the rest: fixed by absolute position, so
+// that a result does not depend on how a sequence was cut.
+inline constexpr int kSpan = 256;
+inline constexpr int kMaxHeadDim = 256;
+inline constexpr int kMaxGroup = 64;  // query heads per KV head
+constexpr int64_t KvHeadBytes(int d_head) { return 16 * (int64_t{4} * d_head + 8); }
+inline constexpr size_t kAttendScratch = size_t{kMaxGroup} * (kSpan + 2 * kMaxHeadDim + 4);
+
+struct KernelTable {
+  const char* isa;
+  // One row of floats to row `row` of `x`.
+  void (*quantise)(const float* values, const Activations& x, int row);
+  void (*matmul_mxfp4)(const MatmulArgs& args, int panel_begin, int panel_end);
+  void (*matmul_q8)(const MatmulArgs& args, int panel_begin, int panel_end);
+  // y[t] = dot(w, x[t]) for m rows: floats in, sixteen lanes of fused multiply-adds.
+  void (*dot_rows)(const float* w, const float* x, int64_t x_stride, int cols, int m, float* y);
+  void (*attend)(const AttendArgs& args, int kv_begin, int kv_end);
+  void (*rms_norm)(const float* x, const float* gain, float eps, int n, float* y);
+  // z = silu(gate) * up, or gpt-oss's clamped form when limit > 0.
+  void (*glu)(const float* gate, const float* up, float alpha, float limit, int n, float* z);
+  // Turns one head in place; cos and sin are [n_dims / 2].
+  void (*rope)(float* head, const float* cos, const float* sin, int n_dims, bool neighbours);
+  void (*add_scaled)(const float* x, float factor, int n, float* y);  // y = fma(factor, x, y)
+  // softmax of n values in place; returns false when a value is no number.
+  bool (*softmax)(float* values, int n);
+};
+
+const KernelTable& ScalarKernels();
+const KernelTable& Avx2Kernels();
+const KernelTable& Avx512Kernels();
+const KernelTable& AmxKernels();
+
+}  // namespace hearth

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition of every kernel: short, slow, obviously right. docs/numerics.md gives the reasons.
+#include <cstdint>
+
+#include "base/num.h"
+#include "cpu/kernels.h"
+#include "cpu/panels.h"
+#include "kv/layout.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/canon.inl"
+
+// One scale per chunk, 16-bit values rounded to nearest even. A chunk that holds a NaN or an
+// infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
+void Quantise(const float* values, const Activations& x, int row) {
+  int8_t* hi = x.hi + int64_t{row} * x.stride;
+  int8_t* lo = x.lo + int64_t{row} * x.stride;
+  for (int c = 0; c < x.num_chunks; ++c) {
+    const int begin = c * kChunk, end = begin + kChunk < x.cols ? begin + kChunk : x.cols;
+    uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
+    for (int i = begin; i < end; ++i) {
+      const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
+      if (magnitude > top) top = magnitude;
+    }
+    const bool finite = top < 0x7f800000u;
+    const float amax = FloatOf(top);
+    // Below 2^-100 the inverse would overflow; such a chunk is zero to any reader of its sum.
+    const float inverse = finite && amax >= 0x1p-100f ? kActMax / amax : 0.0f;
+    x.scale[int64_t{row} * x.num_chunks + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
+    for (int i = begin; i < end; ++i) {
+      const float scaled = finite ? values[i] * inverse : 0.0f;
+      const auto value = static_cast<int32_t>((scaled + kRound) - kRound);
+      const auto low = static_cast<int8_t>(value & 255);
+      lo[i] = low;
+      hi[i] = static_cast<int8_t>((value - low) / 256);
+    }
+  }
+  for (int i = x.cols; i < x.stride; ++i) hi[i] = lo[i] = 0;
+  for (int b = 0; b < x.num_blocks; ++b) {
+    int32_t sum_hi = 0, sum_lo = 0;
+    for (int i = 0; i < kQuantBlock; ++i) {
+      sum_hi += hi[b * kQuantBlock + i];
+      sum_lo += lo[b * kQuantBlock + i];
+    }
+    x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
+    x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
+  }
+}
+
+struct Token {
+  const int8_t *hi, *lo;
+  const float* scale;
+};
+Token TokenOf(const Activations& x, int t) {
+  return {x.hi + int64_t{t} * x.stride, x.lo + int64_t{t} * x.stride,
+          x.scale + int64_t{t} * x.num_chunks};
+}
+
+int32_t Joined(const Token& token, int column) { return 256 * token.hi[column] + token.lo[column]; }
+
+// Per chunk an exact integer sum, one conversion, one fused multiply-add; then the spilled blocks
+// of the row, in order; then the bias.
+float DotMxfp4(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& x) {
+  const int blocks = w.cols / kQuantBlock, chunks = (w.cols + kChunk - 1) / kChunk;
+  float sum = 0.0f;
+  for (int c = 0; c < chunks; ++c) {
+    int32_t exact = 0;
+    for (int b = c * kChunkBlocks; b < blocks && b < (c + 1) * kChunkBlocks; ++b) {
+      const int shift = Mxfp4Shifts(panel, w.cols)[b * kPanelRows + lane] >> 4;
+      for (int i = 0; i < kQuantBlock; ++i) {
+        const int code = Mxfp4Code(panel, w.cols, b, lane, i);
+        exact += (kTwiceE2m1[code] << shift) * Joined(x, b * kQuantBlock + i);
+      }
+    }
+    const float scale = FloatOf(uint32_t{Mxfp4Bases(panel)[c * kPanelRows + lane]} << 23);
+    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[c], sum);
+  }
+  return sum;
+}
+
+void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
+  const PackedMatrix& w = *args.w;
+  for (int s = 0; s < w.num_spills; ++s) {
+    const SpilledBlock& spill = w.spills[s];
+    if (spill.row < row_begin || spill.row >= row_end) continue;
+    for (int t = 0; t < args.x->m; ++t) {
+      const Token x = TokenOf(*args.x, t);
+      int32_t exact = 0;
+      for (int i = 0; i < kQuantBlock; ++i) {
+        exact += spill.w[i] * Joined(x, spill.block * kQuantBlock + i);
+      }
+      float& y = args.y[t * args.y_stride + spill.row];
+      const float scale = spill.scale * x.scale[spill.block / kChunkBlocks];
+      y = FusedMulAdd(static_cast<float>(exact), scale, y);
+    }
+  }
+}
+
+void AddBias(const MatmulArgs& args, int row_begin, int row_end) {
+  if (args.bias == nullptr) return;
+  for (int t = 0; t < args.x->m; ++t) {
+    for (int r = row_begin; r < row_end; ++r) args.y[t * args.y_stride + r] += args.bias[r];
+  }
+}
+
+void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const PackedMatrix& w = *args.w;
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const uint8_t* panel = w.data + p * w.panel_bytes;
+    for (int t = 0; t < args.x->m; ++t) {
+      const Token x = TokenOf(*args.x, t);
+      for (int lane = 0; lane < kPanelRows; ++lane) {
+        args.y[t * args.y_stride + p * kPanelRows + lane] = DotMxfp4(w, panel, lane, x);
+      }
+    }
+  }
+  AddSpills(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+  AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+}
+
+// Per block of 32 an exact integer sum, then one fused multiply-add with both scales.
+float DotQ8(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& x) {
+  float sum = 0.0f;
+  for (int b = 0; b < w.cols / kQuantBlock; ++b) {
+    int32_t exact = 0;
+    for (int i = 0; i < kQuantBlock; ++i) {
+      exact += Q8Code(panel, w.cols, b, lane, i) * Joined(x, b * kQuantBlock + i);
+    }
+    const float scale = F32FromF16(Q8Scales(panel)[b * kPanelRows + lane]);
+    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[b / kChunkBlocks], sum);
+  }
+  return sum;
+}
+
+void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const PackedMatrix& w = *args.w;
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const uint8_t* panel = w.data + p * w.panel_bytes;
+    for (int t = 0; t < args.x->m; ++t) {
+      const Token x = TokenOf(*args.x, t);
+      for (int lane = 0; lane < kPanelRows; ++lane) {
+        args.y[t * args.y_stride + p * kPanelRows + lane] = DotQ8(w, panel, lane, x);
+      }
+    }
+  }
+  AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+}
+
+// Sixteen lanes, column i in lane i mod 16, each ascending; then the lanes are joined.
+float Dot(const float* a, const float* b, int n) {
+  float lanes[16] = {};
+  for (int i = 0; i < n; ++i) lanes[i % 16] = FusedMulAdd(a[i], b[i], lanes[i % 16]);
+  return JoinLanes(lanes);
+}
+
+void DotRows(const float* w, const float* x, int64_t x_stride, int cols, int m, float* y) {
+  for (int t = 0; t < m; ++t) y[t] = Dot(w, x + t * x_stride, cols);
+}
+
+// What one span of positions contributes to one head.
+struct Partial {
+  float top, weight;  // the largest score; the sum of exp(score - top)
+  float* value;       // [d_head]: the weighted sum of V
+};
+
+// One KV head of the block that holds a position.
+struct HeadInBlock {
+  const int16_t *k, *v;
+  const float *k_scale, *v_scale;
+};
+HeadInBlock HeadAt(const AttendArgs& a, int position, int kv_head) {
+  const int64_t block = a.table[position / kBlockTokens];
+  const uint8_t* at =
+      a.pool + block * a.block_bytes + a.layer_offset + kv_head * KvHeadBytes(a.d_head);
+  const auto* codes = reinterpret_cast<const int16_t*>(at);
+  const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
+  return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
+}
+
+// Scores ascend over the head's dimensions, the values over positions; the weights add up in
+// sixteen lanes by position.
+void Span(const AttendArgs& a, const float* q, int kv_head, int begin, int end, float* scores,
+          Partial& out) {
+  for (int j = begin; j < end; ++j) {
+    const HeadInBlock head = HeadAt(a, j, kv_head);
+    const int lane = j % kBlockTokens;
+    float dot = 0.0f;
+    for (int d = 0; d < a.d_head; ++d) {
+      dot = FusedMulAdd(q[d], static_cast<float>(head.k[d * kBlockTokens + lane]), dot);
+    }
+    scores[j - begin] = dot * (head.k_scale[lane] * a.scale);
+  }
+  out.top = scores[0];
+  for (int j = begin; j < end; ++j) {
+    // Written so that a NaN score, once met, stays.
+    if (!(scores[j - begin] <= out.top)) out.top = scores[j - begin];
+  }
+  float lanes[16] = {};
+  for (int j = begin; j < end; ++j) {
+    scores[j - begin] = Exp(scores[j - begin] - out.top);
+    lanes[j % 16] += scores[j - begin];
+  }
+  out.weight = JoinLanes(lanes);
+  for (int d = 0; d < a.d_head; ++d) out.value[d] = 0.0f;
+  for (int j = begin; j < end; ++j) {
+    const HeadInBlock head = HeadAt(a, j, kv_head);
+    const int lane = j % kBlockTokens;
+    const float weight = scores[j - begin] * head.v_scale[lane];
+    for (int d = 0; d < a.d_head; ++d) {
+      out.value[d] =
+          FusedMulAdd(weight, static_cast<float>(head.v[lane * a.d_head + d]), out.value[d]);
+    }
+  }
+}
+
+void Merge(const Partial& span, int d_head, Partial& all) {
+  const float top = span.top <= all.top ? all.top : span.top;
+  const float old_share = Exp(all.top - top), new_share = Exp(span.top - top);
+  all.top = top;
+  all.weight = FusedMulAdd(all.weight, old_share, span.weight * new_share);
+  for (int d = 0; d < d_head; ++d) {
+    all.value[d] = FusedMulAdd(all.value[d], old_share, span.value[d] * new_share);
+  }
+}
+
+// Starts from the sink, a score of weight one and no value, or from nothing.
+void AttendHead(const AttendArgs& a, int t, int head) {
+  const int position = a.first_position + t;
+  const int visible = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+  const int kv_head = head / (a.n_heads / a.n_kv_heads);
+  const float* q = a.q + t * a.q_stride + head * a.d_head;
+  float* scores = a.scratch;
+  Partial all{0.0f, 0.0f, a.scratch + kSpan};
+  Partial span{0.0f, 0.0f, a.scratch + kSpan + kMaxHeadDim};
+  all.top = a.sinks != nullptr ? a.sinks[head] : FloatOf(0xff800000u);
+  all.weight = a.sinks != nullptr ? 1.0f : 0.0f;
+  for (int d = 0; d < a.d_head; ++d) all.value[d] = 0.0f;
+  for (int s = visible / kSpan; s * kSpan <= position; ++s) {
+    const int begin = s * kSpan > visible ? s * kSpan : visible;
+    const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
+    Span(a, q, kv_head, begin, end, scores, span);
+    Merge(span, a.d_head, all);
+  }
+  const float inverse = 1.0f / all.weight;
+  float* out = a.out + t * a.q_stride + head * a.d_head;
+  for (int d = 0; d < a.d_head; ++d) out[d] = all.value[d] * inverse;
+}
+
+void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
+  const int group = a.n_heads / a.n_kv_heads;
+  for (int t = 0; t < a.count; ++t) {
+    for (int head = kv_begin * group; head < kv_end * group; ++head) AttendHead(a, t, head);
+  }
+}
+
+void RmsNorm(const float* x, const float* gain, float eps, int n, float* y) {
+  const float mean = Dot(x, x, n) / static_cast<float>(n);
+  const float scale = 1.0f / __builtin_sqrtf(mean + eps);
+  for (int i = 0; i < n; ++i) y[i] = (x[i] * scale) * gain[i];
+}
+
+void Glu(const float* gate, const float* up, float alpha, float limit, int n, float* z) {
+  for (int i = 0; i < n; ++i) {
+    float g = gate[i], u = up[i];
+    if (limit > 0.0f) {  // comparisons that let a NaN through
+      if (g > limit) g = limit;
+      if (u > limit) u = limit;
+      if (u < -limit) u = -limit;
+      z[i] = Silu(g, alpha) * (u + 1.0f);
+    } else {
+      z[i] = Silu(g, alpha) * u;
+    }
+  }
+}
+
+void Rope(float* head, const float* cos, const float* sin, int n_dims, bool neighbours) {
+  const int pairs = n_dims / 2;
+  for (int i = 0; i < pairs; ++i) {
+    float& a = head[neighbours ? 2 * i : i];
+    float& b = head[neighbours ? 2 * i + 1 : i + pairs];
+    const float old_a = a, old_b = b;
+    a = FusedMulAdd(old_a, cos[i], -(old_b * sin[i]));
+    b = FusedMulAdd(old_b, cos[i], old_a * sin[i]);
+  }
+}
+
+void AddScaled(const float* x, float factor, int n, float* y) {
+  for (int i = 0; i < n; ++i) y[i] = FusedMulAdd(factor, x[i], y[i]);
+}
+
+bool Softmax(float* values, int n) {
+  float top = values[0];
+  for (int i = 0; i < n; ++i) {
+    if (!(values[i] <= top)) top = values[i];
+  }
+  float sum = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    values[i] = Exp(values[i] - top);
+    sum += values[i];
+  }
+  for (int i = 0; i < n; ++i) values[i] /= sum;
+  return sum == sum;
+}
+
+}  // namespace
+
+const KernelTable& ScalarKernels() {
+  static constexpr KernelTable kTable = {"scalar", Quantise,  MatmulMxfp4, MatmulQ8,
+                                         DotRows,  Attend,    RmsNorm,     Glu,
+                                         Rope,     AddScaled, Softmax};
+  return kTable;
+}
+
+}  // namespace hearth

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/kv_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "cpu/kernels.h"
+
+namespace hearth {
+
+Result<KvMemory> KvMemory::Make(const ModelSpec& spec, int full_blocks, int window_blocks) {
+  KvMemory memory(spec.n_kv_heads, spec.d_head);
+  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  for (const LayerSpec& layer : spec.layers) {
+    const KvGroup group = layer.window > 0 ? KvGroup::kWindow : KvGroup::kFull;
+    KvGroupLayout& layout = layer.window > 0 ? memory.layout_.window : memory.layout_.full;
+    if (layer.window > 0 && layout.window != 0 && layout.window != layer.window) {
+      return Error(Code::kUnsupported, "layers with windows of %d and of %d positions",
+                   layout.window, layer.window);
+    }
+    layout.window = layer.window;
+    memory.layers_.push_back({group, layout.block_bytes, layer.window});
+    layout.block_bytes += layer_bytes;
+  }
+  memory.layout_.full.num_blocks = memory.layout_.full.block_bytes > 0 ? full_blocks : 0;
+  memory.layout_.window.num_blocks = memory.layout_.window.block_bytes > 0 ? window_blocks : 0;
+  for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
+    const KvGroupLayout& layout = memory.layout_of(group);
+    const int64_t bytes = layout.block_bytes * layout.num_blocks;
+    if (bytes == 0) continue;
+    HEARTH_ASSIGN(LargeBuffer buffer, LargeBuffer::Make(static_cast<size_t>(bytes)));
+    memory.pools_[static_cast<size_t>(group)] = reinterpret_cast<uint8_t*>(buffer.bytes().data());
+    memory.buffers_.push_back(std::move(buffer));
+  }
+  return memory;
+}
+
+uint8_t* KvMemory::pool(KvGroup group) { return pools_[static_cast<size_t>(group)]; }
+
+std::span<std::byte> KvMemory::block(KvGroup group, int id) {
+  const KvGroupLayout& layout = layout_of(group);
+  HEARTH_CHECK(id >= 0 && id < layout.num_blocks);
+  return {reinterpret_cast<std::byte*>(pool(group) + id * layout.block_bytes),
+          static_cast<size_t>(layout.block_bytes)};
+}
+
+namespace {
+
+// One head to int16 and a scale. A head that holds no number gets a NaN scale, which spoils every
+// later token of its own sequence and nothing else.
+float QuantiseHead(const float* values, int n, int16_t* codes, int stride) {
+  constexpr float kMax = 32767.0f;
+  float top = 0.0f;
+  bool finite = true;
+  for (int i = 0; i < n; ++i) {
+    const float magnitude = std::fabs(values[i]);
+    finite = finite && std::isfinite(magnitude);
+    top = std::max(top, magnitude);
+  }
+  // Below 2^-100 the inverse would overflow; such a head is as good as zero.
+  const float inverse = finite && top >= 0x1p-100f ? kMax / top : 0.0f;
+  for (int i = 0; i < n; ++i) {
+    const float scaled = finite ? values[i] * inverse : 0.0f;
+    codes[i * stride] = static_cast<int16_t>(std::nearbyint(scaled));
+  }
+  return finite ? top / kMax : std::numeric_limits<float>::quiet_NaN();
+}
+
+}  // namespace
+
+// K lies transposed, one row of 16 positions per dimension, so that a kernel loads the same
+// dimension of 16 keys at once; V lies position by position.
+void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
+  const Layer& where = layers_[static_cast<size_t>(layer)];
+  const int lane = position % kBlockTokens;
+  uint8_t* at = pool(where.group) + block * layout_of(where.group).block_bytes + where.offset;
+  for (int head = 0; head < n_kv_heads_; ++head) {
+    auto* codes = reinterpret_cast<int16_t*>(at);
+    auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head_);
+    scales[lane] = QuantiseHead(k + head * d_head_, d_head_, codes + lane, kBlockTokens);
+    scales[kBlockTokens + lane] =
+        QuantiseHead(v + head * d_head_, d_head_, codes + (kBlockTokens + lane) * d_head_, 1);
+    at += KvHeadBytes(d_head_);
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes behind KV blocks: where each layer's keys and values lie inside a block, and writing
+// them. Who holds which block is the scheduler's business.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kv/layout.h"
+#include "model/model.h"
+#include "platform/memory.h"
+namespace hearth {
+
+// Thread: the backend's; workers write different tokens at the same time.
+class KvMemory {
+ public:
+  // A group's number of blocks is ignored when the model has no such layer.
+  static Result<KvMemory> Make(const ModelSpec& spec, int full_blocks, int window_blocks);
+
+  struct Layer {
+    KvGroup group = KvGroup::kFull;
+    int64_t offset = 0;  // inside a block of the group
+    int window = 0;
+  };
+  const Layer& layer(int index) const { return layers_[static_cast<size_t>(index)]; }
+  const KvLayout& layout() const { return layout_; }
+  const KvGroupLayout& layout_of(KvGroup group) const {
+    return group == KvGroup::kFull ? layout_.full : layout_.window;
+  }
+  uint8_t* pool(KvGroup group);
+  // The bytes of one block; the id must exist.
+  std::span<std::byte> block(KvGroup group, int id);
+  // Stores one token's k and v, [n_kv_heads, d_head] each, at `position` of a block.
+  void Write(int layer, int block, int position, const float* k, const float* v);
+
+ private:
+  KvMemory(int n_kv_heads, int d_head) : n_kv_heads_(n_kv_heads), d_head_(d_head) {}
+  int n_kv_heads_, d_head_;
+  KvLayout layout_;
+  std::vector<Layer> layers_;
+  std::vector<LargeBuffer> buffers_;  // full, then window; empty groups have none
+  uint8_t* pools_[2] = {nullptr, nullptr};
+};
+
+}  // namespace hearth

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies where in a packed panel of 16 rows. One layout feeds scalar, AVX2, AVX-512 and AMX.
+// Internal linkage throughout: kernel files compiled for newer processors must not share copies.
+#pragma once
+#include <cstdint>
+
+#include "cpu/kernels.h"
+namespace hearth {
+
+// MXFP4, `chunks` = ceil(cols / 576), `blocks` = cols / 32, every part from a 64-byte line on:
+//   bases   [chunks][16]  u8: the chunk's power of two, 2^(base - 127), never subnormal
+//   shifts  [blocks][16]  u8: how far the block lies above it, 0..3, times 16 (ready to index)
+//   nibbles [blocks][4 lines][16 rows][4 bytes]: in line c, byte i of a row has column 8c + i in
+//           its low half and 8c + 4 + i in its high half
+// Q8:
+//   scales  [blocks][16]  f16
+//   codes   [blocks][8 lines][16 rows][4 bytes]: column 4c + i, stored plus 128
+
+static constexpr int kChunkBlocks = kChunk / kQuantBlock;
+// 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
+constexpr float kActMax = 32512.0f;
+constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+static constexpr int64_t LineUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+static constexpr int NumChunks(int cols) { return (cols + kChunk - 1) / kChunk; }
+static constexpr int NumPanels(int rows) { return (rows + kPanelRows - 1) / kPanelRows; }
+
+static constexpr int64_t Mxfp4ShiftsAt(int cols) {
+  return LineUp(int64_t{NumChunks(cols)} * kPanelRows);
+}
+static constexpr int64_t Mxfp4NibblesAt(int cols) {
+  return Mxfp4ShiftsAt(cols) + LineUp(int64_t{cols} / kQuantBlock * kPanelRows);
+}
+static constexpr int64_t Mxfp4PanelBytes(int cols) {
+  return Mxfp4NibblesAt(cols) + int64_t{cols} / kQuantBlock * 256;
+}
+static constexpr int64_t Q8CodesAt(int cols) { return LineUp(int64_t{cols} / kQuantBlock * 32); }
+static constexpr int64_t Q8PanelBytes(int cols) {
+  return Q8CodesAt(cols) + int64_t{cols} / kQuantBlock * 512;
+}
+
+static inline const uint8_t* Mxfp4Bases(const uint8_t* panel) { return panel; }
+static inline const uint8_t* Mxfp4Shifts(const uint8_t* panel, int cols) {
+  return panel + Mxfp4ShiftsAt(cols);
+}
+static inline const uint8_t* Mxfp4Nibbles(const uint8_t* panel, int cols) {
+  return panel + Mxfp4NibblesAt(cols);
+}
+// The E2M1 code of one value.
+static inline int Mxfp4Code(const uint8_t* panel, int cols, int block, int lane, int column) {
+  const uint8_t byte =
+      Mxfp4Nibbles(panel, cols)[block * 256 + column / 8 * 64 + lane * 4 + column % 4];
+  return column % 8 < 4 ? byte & 15 : byte >> 4;
+}
+static inline const uint16_t* Q8Scales(const uint8_t* panel) {
+  return reinterpret_cast<const uint16_t*>(panel);
+}
+static inline int Q8Code(const uint8_t* panel, int cols, int block, int lane, int column) {
+  const uint8_t* codes = panel + Q8CodesAt(cols);
+  return codes[block * 512 + column / 4 * 64 + lane * 4 + column % 4] - 128;
+}
+
+}  // namespace hearth

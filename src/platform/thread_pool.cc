@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/thread_pool.h"
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+
+namespace hearth {
+namespace {
+
+// A pause takes some 40 ns on recent cores, so this spins for about 100 us: longer than the
+// serial work between two loops of a step, shorter than anyone would notice at the end of one.
+constexpr int kSpins = 2500;
+// A loop that is waited for this long has lost a worker to another process.
+constexpr auto kPreempted = std::chrono::milliseconds(1);
+constexpr int kCalmLoops = 256;
+
+std::vector<int> AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+void Pin(pthread_t thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(thread, sizeof set, &set);  // a refusal costs speed only
+}
+
+// Waits until `value` is no longer `old`: spinning first, then asleep.
+template <class T>
+void WaitWhile(const std::atomic<T>& value, T old, int num_spins) {
+  for (int i = 0; i < num_spins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    _mm_pause();
+  }
+  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads) : num_spins_(kSpins) {
+  HEARTH_CHECK(num_threads >= 1);
+  const std::vector<int> cpus = AllowedCpus();
+  const bool pins = static_cast<size_t>(num_threads) <= cpus.size();
+  if (!pins) num_spins_ = 0;  // more threads than processors: a spinning one blocks a working one
+  for (int i = 1; i < num_threads; ++i) {
+    workers_.emplace_back([this, i] { Work(i); });
+    // The caller, worker 0, is left where the system puts it: it is somebody else's thread.
+    if (pins) Pin(workers_.back().native_handle(), cpus[static_cast<size_t>(i)]);
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_ = true;
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  workers_.clear();  // joins, while what the workers look at still exists
+}
+
+void ThreadPool::RunShare(int worker) const {
+  const int64_t grains = (int64_t{n_} + grain_ - 1) / grain_;
+  const auto edge = [&](int64_t w) {
+    return static_cast<int>(std::min<int64_t>(n_, grains * w / size() * grain_));
+  };
+  const Range share{edge(worker), edge(worker + 1)};
+  if (share.begin < share.end) call_(body_, share, worker);
+}
+
+void ThreadPool::Work(int worker) {
+  uint32_t seen = 0;
+  for (;;) {
+    WaitWhile(epoch_, seen, num_spins_.load(std::memory_order_relaxed));
+    seen = epoch_.load(std::memory_order_acquire);
+    if (stopping_) return;
+    RunShare(worker);
+    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
+  }
+}
+
+void ThreadPool::RunErased(int n, int grain, Call call, void* body) {
+  HEARTH_DCHECK(n >= 0 && grain >= 1);
+  call_ = call;
+  body_ = body;
+  n_ = n;
+  grain_ = grain;
+  if (workers_.empty() || n <= grain) {
+    // Too little to share: worker 0 has it all, as the split would say anyway for one grain.
+    if (n > 0) call(body, Range{0, n}, 0);
+    return;
+  }
+  num_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  RunShare(0);
+  const auto start = std::chrono::steady_clock::now();
+  for (int busy = num_busy_.load(std::memory_order_acquire); busy != 0;
+       busy = num_busy_.load(std::memory_order_acquire)) {
+    WaitWhile(num_busy_, busy, num_spins_.load(std::memory_order_relaxed));
+  }
+  if (calm_loops_ > 0 && --calm_loops_ == 0) num_spins_ = kSpins;
+  if (num_spins_ > 0 && std::chrono::steady_clock::now() - start > kPreempted) {
+    calm_loops_ = kCalmLoops;
+    num_spins_ = 0;
+  }
+}
+
+}  // namespace hearth

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fixed, pinned workers that run one parallel loop at a time.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace hearth {
+
+struct Range {
+  int begin, end;
+};
+
+// Between two loops of a step, which are microseconds apart, workers spin; after a pause they
+// sleep. When a loop is seen to wait for a preempted worker (somebody else wants our cores),
+// spinning only steals time from it, so the pool sleeps at once for a while.
+// Thread: Run is called from one thread at a time; the caller works too.
+class ThreadPool {
+ public:
+  // Pins worker i to the i-th processor this process may use when there are enough of them.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(range, worker) over [0, n) in fixed shares that are multiples of `grain`: the same
+  // n always gives the same split, so a worker meets the same memory every time.
+  template <class F>
+  void Run(int n, int grain, F&& body) {
+    RunErased(n, grain, [](void* f, Range r, int w) { (*static_cast<F*>(f))(r, w); }, &body);
+  }
+  // Calls body(index, worker) for every index in [0, n), each taken by whoever is free next. For
+  // work of uneven size; results must not depend on who did it.
+  template <class F>
+  void RunUneven(int n, F&& body) {
+    std::atomic<int> next{0};
+    Run(size(), 1, [&](Range, int worker) {
+      for (int i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(i, worker);
+    });
+  }
+
+ private:
+  using Call = void (*)(void* body, Range range, int worker);
+  void RunErased(int n, int grain, Call call, void* body);
+  void Work(int worker);
+  void RunShare(int worker) const;
+
+  std::vector<std::jthread> workers_;
+  // The loop under way; written by Run before `epoch_` tells the workers.
+  Call call_ = nullptr;
+  void* body_ = nullptr;
+  int n_ = 0, grain_ = 1;
+  int calm_loops_ = 0;  // loops left in which nobody spins
+  std::atomic<int> num_spins_;
+  alignas(64) std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<int> num_busy_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace hearth
