@@ -2,6 +2,7 @@
 // Writes GGUF files in memory, for tests and fuzzing. Every field that the format derives from
 // others (counts, lengths, offsets) can be overridden with a lie.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -137,7 +138,7 @@ struct GgufBuilder {
     }
     out.resize(Padded(out.size()), '\0');
     out += tail;
-    out.resize(out.size() - num_cut);
+    out.resize(out.size() - std::min(num_cut, out.size()));
     return out;
   }
 
