@@ -176,6 +176,8 @@ const Case kBrokenHeaders[] = {
     {"RecipientBeforeTypeBeforeChannel",
      " to=functions.f<|constrain|>json<|channel|>commentary<|message|>{}<|call|>",
      "assistant/commentary to=functions.f (constrained json): {}|call"},
+    {"TypeTwice", "<|channel|>commentary to=functions.f json extra<|message|>{}<|call|>",
+     "assistant/commentary to=functions.f (json): {}|call", &R::unknown_words},
     {"EmptyRecipient", "<|channel|>commentary to=<|message|>{}<|call|>",
      "assistant/commentary: {}|call", &R::unknown_words},
 };
