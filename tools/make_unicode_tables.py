@@ -38,16 +38,6 @@ def read_categories(folder):
     return categories
 
 
-def read_white_space(folder):
-    spaces = set()
-    for line in (folder / "PropList.txt").read_text().splitlines():
-        parts = line.split("#")[0].split(";")
-        if len(parts) == 2 and parts[1].strip() == "White_Space":
-            first, _, last = parts[0].strip().partition("..")
-            spaces.update(range(int(first, 16), int(last or first, 16) + 1))
-    return spaces
-
-
 def apply_additions(categories, path):
     for line in path.read_text().splitlines():
         if not line or line.startswith("#"):
@@ -82,6 +72,71 @@ def write_additions(categories, path):
     path.write_text("\n".join(lines) + "\n")
 
 
+def read_ranges(path, wanted):
+    """The code points of a property file whose second field is `wanted`."""
+    codes = set()
+    for line in path.read_text().splitlines():
+        parts = [part.strip() for part in line.split("#")[0].split(";")]
+        if len(parts) >= 2 and ";".join(parts[1:]) in wanted:
+            first, _, last = parts[0].partition("..")
+            codes.update(range(int(first, 16), int(last or first, 16) + 1))
+    return codes
+
+
+class Normalization:
+    """What NFC needs: canonical decompositions in full, combining classes, compositions.
+
+    Stability is promised for assigned code points, so a newer Unicode only adds rows.
+    """
+
+    def __init__(self, folder):
+        self.combining, pairs = {}, {}
+        for line in (folder / "UnicodeData.txt").read_text().splitlines():
+            fields = line.split(";")
+            code = int(fields[0], 16)
+            if fields[3] != "0":
+                self.combining[code] = int(fields[3])
+            if fields[5] and not fields[5].startswith("<"):
+                pairs[code] = [int(part, 16) for part in fields[5].split()]
+        excluded = read_ranges(folder / "DerivedNormalizationProps.txt", {"Full_Composition_Exclusion"})
+        not_sure = read_ranges(folder / "DerivedNormalizationProps.txt", {"NFC_QC;N", "NFC_QC;M"})
+        self.decompositions = {code: self._expand(code, pairs) for code in pairs}
+        self.compositions = sorted((pair[0], pair[1], code) for code, pair in pairs.items()
+                                   if code not in excluded)
+        self.attention = not_sure | set(self.combining)
+
+    def _expand(self, code, pairs):
+        if code not in pairs:
+            return [code]
+        return [c for part in pairs[code] for c in self._expand(part, pairs)]
+
+    def render(self):
+        index, pages = two_stage([int(c in self.attention) for c in range(NUM_CODE_POINTS)])
+        pool, rows = [], []
+        for code in sorted(self.decompositions):
+            rows.append(f"{{{code}, {len(pool)}, {len(self.decompositions[code])}}}")
+            pool += self.decompositions[code]
+        combining = []
+        for code in sorted(self.combining):
+            if combining and combining[-1][1] == code - 1 and combining[-1][2] == self.combining[code]:
+                combining[-1][1] = code
+            else:
+                combining.append([code, code, self.combining[code]])
+        arrays = [
+            (f"const uint16_t kNfcPage[{len(index)}]", index),
+            (f"const uint8_t kNfcAttention[{len(pages)}]", pages),
+            (f"const uint32_t kNfcDecomposed[{len(pool)}]", pool),
+            (f"const NfcDecomposition kNfcDecompositions[{len(rows)}]", rows),
+            (f"const NfcCombining kNfcCombining[{len(combining)}]",
+             ["{%d, %d, %d}" % tuple(row) for row in combining]),
+            (f"const NfcComposition kNfcCompositions[{len(self.compositions)}]",
+             ["{%d, %d, %d}" % row for row in self.compositions])]
+        sizes = "".join(f"const int kNum{name} = {len(values)};\n" for name, values in (
+            ("NfcDecompositions", rows), ("NfcCombining", combining),
+            ("NfcCompositions", self.compositions)))
+        return "\n".join(c_array(*array) for array in arrays) + "\n" + sizes
+
+
 def class_of(code, category, spaces):
     if code in (0x0A, 0x0D):
         return NEWLINE
@@ -108,7 +163,7 @@ def c_array(declaration, values):
     return f"{declaration} = {{\n" + "\n".join(lines + [line]) + "};\n"
 
 
-def render(categories, spaces):
+def render(categories, spaces, normalization):
     classes = [class_of(c, categories[c], spaces) for c in range(NUM_CODE_POINTS)]
     index, pages = two_stage(classes)
     return ("// SPDX-License-Identifier: Apache-2.0\n"
@@ -117,7 +172,8 @@ def render(categories, spaces):
             '#include "text/unicode_tables.h"\n\n'
             "namespace hearth {\n\n"
             + c_array(f"const uint16_t kUnicodePage[{len(index)}]", index) + "\n"
-            + c_array(f"const uint8_t kUnicodeClass[{len(pages)}]", pages)
+            + c_array(f"const uint8_t kUnicodeClass[{len(pages)}]", pages) + "\n"
+            + normalization.render()
             + "\n}  // namespace hearth\n")
 
 
@@ -131,7 +187,8 @@ def main():
     if args.additions:
         write_additions(categories, ADDITIONS)
     apply_additions(categories, ADDITIONS)
-    text = render(categories, read_white_space(args.unicode_data))
+    text = render(categories, read_ranges(args.unicode_data / "PropList.txt", {"White_Space"}),
+                  Normalization(args.unicode_data))
     if not args.check:
         TABLE.write_text(text)
     elif TABLE.read_text() != text:

@@ -57,6 +57,7 @@ Status DecodeLine(const Tokenizer& tokenizer, std::string_view line, std::string
     }
     bytes += tokenizer.Bytes(static_cast<Token>(*token));
   }
+  if (tokenizer.traits().space_in_front && bytes.starts_with(' ')) bytes.erase(0, 1);
   Utf8Stream stream;
   stream.Append(bytes, text);
   stream.Finish(text);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/open_tokenizer.h"
 
+#include "app/vocab_from_gguf.h"
 #include "platform/file.h"
+#include "weights/gguf.h"
 
 namespace hearth {
 namespace {
@@ -10,8 +12,13 @@ Result<std::unique_ptr<Tokenizer>> OpenFile(const std::string& path) {
   HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
-  if (text.starts_with("GGUF")) return Error(Code::kUnsupported, "GGUF: not read yet");
-  if (text.starts_with("{")) return Error(Code::kUnsupported, "tokenizer.json: not read yet");
+  if (text.starts_with("GGUF")) {
+    HEARTH_ASSIGN(const Gguf gguf, ParseGguf(file.bytes()));
+    HEARTH_ASSIGN(Vocab vocab, VocabFromGguf(gguf.metadata));
+    return MakeTokenizer(std::move(vocab));
+  }
+  // No rank file begins so: '{' is no base64.
+  if (text.starts_with("{")) return LoadTokenizerJson(text);
   return LoadTiktoken(text);
 }
 

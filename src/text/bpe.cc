@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <numeric>
 
 namespace hearth {
 namespace {
 
-constexpr uint32_t kNone = UINT32_MAX;
 // As in vocab_table.cc: a file made to collide is refused.
 constexpr int kMaxRun = 1024;
 // Up to here a scan for the lowest rank beats the heap; measured with bench/tokenizer_bench.
@@ -37,8 +37,7 @@ Status MergeTable::Insert(Token left, Token right, Joined joined) {
   return Error(Code::kInvalid, "the merges collide: not a natural vocabulary");
 }
 
-Result<MergeTable> MergeTable::FromRanks(const VocabTable& vocab) {
-  std::vector<Merge> merges;
+void AppendCuts(const VocabTable& vocab, std::vector<Merge>& merges) {
   for (Token token = 0; token < vocab.size(); ++token) {
     const std::string_view bytes = vocab.Bytes(token);
     if (vocab.Find(bytes) != token) continue;
@@ -49,6 +48,11 @@ Result<MergeTable> MergeTable::FromRanks(const VocabTable& vocab) {
       if (right != kNoToken) merges.push_back({left, right, token});
     }
   }
+}
+
+Result<MergeTable> MergeTable::FromRanks(const VocabTable& vocab) {
+  std::vector<Merge> merges;
+  AppendCuts(vocab, merges);
   MergeTable table;
   table.Reserve(merges.size());
   for (const Merge& merge : merges) {
@@ -59,11 +63,18 @@ Result<MergeTable> MergeTable::FromRanks(const VocabTable& vocab) {
 }
 
 Result<MergeTable> MergeTable::FromMerges(std::span<const Merge> merges) {
+  std::vector<uint32_t> ranks(merges.size());
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return FromMerges(merges, ranks);
+}
+
+Result<MergeTable> MergeTable::FromMerges(std::span<const Merge> merges,
+                                          std::span<const uint32_t> ranks) {
+  HEARTH_CHECK(merges.size() == ranks.size());
   MergeTable table;
   table.Reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
-    const Joined joined{static_cast<uint32_t>(i), merges[i].merged};
-    HEARTH_TRY(table.Insert(merges[i].left, merges[i].right, joined));
+    HEARTH_TRY(table.Insert(merges[i].left, merges[i].right, {ranks[i], merges[i].merged}));
   }
   return table;
 }
@@ -103,29 +114,38 @@ void BpeMerger::AppendShort(std::string_view piece, std::vector<Token>& out) {
   out.insert(out.end(), tokens, tokens + count);
 }
 
-void BpeMerger::Push(uint32_t index) {
-  const uint32_t rank = parts_[index].joined.rank;
-  if (rank == UINT32_MAX) return;
-  heap_.push_back((static_cast<uint64_t>(rank) << 32) | index);
+void BpeMerger::AppendLong(std::string_view piece, std::vector<Token>& out) {
+  heap_.Start();
+  for (const char c : piece) {
+    const Token token = byte_tokens_[static_cast<uint8_t>(c)];
+    if (token != kNoToken) heap_.Add(token);
+  }
+  heap_.Run();
+  for (uint32_t i = heap_.first(); i != MergeHeap::kNone; i = heap_.next(i)) {
+    out.push_back(heap_.token(i));
+  }
+}
+
+void MergeHeap::Start() {
+  parts_.clear();
+  heap_.clear();
+}
+
+void MergeHeap::Add(Token token) {
+  HEARTH_CHECK(parts_.size() < kNone - 1);
+  const auto index = static_cast<uint32_t>(parts_.size());
+  parts_.push_back({token, index - 1, index + 1, {}});  // the first has kNone before it
+}
+
+void MergeHeap::Rejoin(uint32_t index) {
+  Part& part = parts_[index];
+  part.joined = part.next == kNone ? Joined() : merges_.Find(part.token, parts_[part.next].token);
+  if (part.joined.rank == UINT32_MAX) return;
+  heap_.push_back((static_cast<uint64_t>(part.joined.rank) << 32) | index);
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-void BpeMerger::Rejoin(uint32_t index) {
-  Part& part = parts_[index];
-  part.joined = part.next == kNone ? Joined() : merges_.Find(part.token, parts_[part.next].token);
-  Push(index);
-}
-
-void BpeMerger::AppendLong(std::string_view piece, std::vector<Token>& out) {
-  HEARTH_CHECK(piece.size() < kNone);
-  parts_.clear();
-  heap_.clear();
-  for (const char c : piece) {
-    const Token token = byte_tokens_[static_cast<uint8_t>(c)];
-    if (token == kNoToken) continue;
-    const auto index = static_cast<uint32_t>(parts_.size());
-    parts_.push_back({token, index - 1, index + 1, {}});  // the first has kNone before it
-  }
+void MergeHeap::Run() {
   if (parts_.empty()) return;
   parts_.back().next = kNone;
   for (uint32_t i = 0; i + 1 < parts_.size(); ++i) {
@@ -150,7 +170,6 @@ void BpeMerger::AppendLong(std::string_view piece, std::vector<Token>& out) {
     Rejoin(index);
     if (part.previous != kNone) Rejoin(part.previous);
   }
-  for (uint32_t i = 0; i != kNone; i = parts_[i].next) out.push_back(parts_[i].token);
 }
 
 }  // namespace hearth

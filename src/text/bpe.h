@@ -19,14 +19,20 @@ struct Joined {
   Token token = kNoToken;
 };
 
+// Appends every way to cut a findable token into two findable tokens.
+void AppendCuts(const VocabTable& vocab, std::vector<Merge>& merges);
+
 // (left, right) -> Joined, open-addressed. Thread: immutable.
 class MergeTable {
  public:
   MergeTable() = default;
-  // Every way to cut a findable token into two findable tokens; its rank is its id.
+  // Every cut (AppendCuts); the rank is the token itself.
   static Result<MergeTable> FromRanks(const VocabTable& vocab);
   // In order of rank; a pair that stands twice is refused.
   static Result<MergeTable> FromMerges(std::span<const Merge> merges);
+  // With ranks of their own, which may be equal: then the leftmost pair goes first.
+  static Result<MergeTable> FromMerges(std::span<const Merge> merges,
+                                       std::span<const uint32_t> ranks);
 
   Joined Find(Token left, Token right) const {
     const uint64_t key = KeyOf(left, right);
@@ -57,6 +63,32 @@ class MergeTable {
   int shift_ = 63;
 };
 
+// The merging of one sequence of tokens of any length. Start, Add them, Run, then walk what is
+// left. Holds memory between uses. Thread: one at a time.
+class MergeHeap {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  explicit MergeHeap(const MergeTable& merges) : merges_(merges) {}
+  void Start();
+  void Add(Token token);  // kNoToken stands for something that never merges
+  void Run();
+  // What is left, in order: indices of the tokens added, each where its part begins.
+  uint32_t first() const { return parts_.empty() ? kNone : 0; }
+  uint32_t next(uint32_t index) const { return parts_[index].next; }
+  Token token(uint32_t index) const { return parts_[index].token; }
+
+ private:
+  struct Part {
+    Token token;
+    uint32_t previous, next;  // indices or kNone
+    Joined joined;            // with the next part; a part that is gone never joins
+  };
+  void Rejoin(uint32_t index);
+  const MergeTable& merges_;
+  std::vector<Part> parts_;
+  std::vector<uint64_t> heap_;  // rank << 32 | index, smallest on top; stale ones are skipped
+};
+
 // Appends the tokens of pieces. Holds scratch memory, so: one per thread, cheap to make.
 class BpeMerger {
  public:
@@ -64,25 +96,16 @@ class BpeMerger {
   // `byte_pairs` [256 * 256] is what two single bytes become.
   BpeMerger(const MergeTable& merges, std::span<const Token> byte_tokens,
             std::span<const Joined> byte_pairs)
-      : merges_(merges), byte_tokens_(byte_tokens), byte_pairs_(byte_pairs) {}
+      : merges_(merges), byte_tokens_(byte_tokens), byte_pairs_(byte_pairs), heap_(merges) {}
   void Append(std::string_view piece, std::vector<Token>& out);
 
  private:
   void AppendShort(std::string_view piece, std::vector<Token>& out);
   void AppendLong(std::string_view piece, std::vector<Token>& out);
-  struct Part {
-    Token token;
-    uint32_t previous, next;  // indices; none: UINT32_MAX
-    Joined joined;            // with the next part; dead parts never join
-  };
-  void Rejoin(uint32_t index);
-  void Push(uint32_t index);
-
   const MergeTable& merges_;
   std::span<const Token> byte_tokens_;
   std::span<const Joined> byte_pairs_;
-  std::vector<Part> parts_;
-  std::vector<uint64_t> heap_;  // rank << 32 | index, smallest on top; stale ones are skipped
+  MergeHeap heap_;
 };
 
 }  // namespace hearth

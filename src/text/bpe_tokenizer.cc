@@ -2,6 +2,7 @@
 #include "text/bpe_tokenizer.h"
 
 #include "text/bpe.h"
+#include "text/nfc.h"
 #include "text/special_names.h"
 #include "text/split.h"
 #include "text/vocab_table.h"
@@ -21,10 +22,13 @@ class BpeTokenizer final : public Tokenizer {
   BpeTokenizer(const Vocab& vocab, BpeTables tables)
       : tables_(std::move(tables)),
         specials_(vocab),
-        traits_{vocab.bos, vocab.eos, vocab.unknown, vocab.add_bos, vocab.add_eos},
-        scan_(ScannerFor(vocab.split)) {}
+        traits_{vocab.bos, vocab.eos, vocab.unknown, vocab.add_bos, vocab.add_eos, false},
+        scan_(ScannerFor(vocab.split)),
+        normalize_nfc_(vocab.normalize_nfc) {}
 
   void Encode(std::string_view text, std::vector<Token>& out) const override {
+    std::string normalized;
+    if (normalize_nfc_) text = NormalizeNfc(text, normalized);
     BpeMerger merger(tables_.merges, tables_.byte_tokens, tables_.byte_pairs);
     const char* const end = text.data() + text.size();
     for (const char* begin = text.data(); begin != end;) {
@@ -56,30 +60,63 @@ class BpeTokenizer final : public Tokenizer {
   const SpecialNames specials_;
   const TokenizerTraits traits_;
   const PieceScanner scan_;
+  const bool normalize_nfc_;
 };
 
-Result<BpeTables> MakeTables(const Vocab& vocab) {
-  BpeTables tables;
-  std::vector<uint8_t> findable(vocab.tokens.size());
-  for (size_t i = 0; i < findable.size(); ++i) findable[i] = vocab.types[i] == TokenType::kNormal;
-  HEARTH_ASSIGN(tables.vocab, VocabTable::Make(vocab.tokens, findable));
-  if (vocab.kind == VocabKind::kRankedBpe) {
-    HEARTH_ASSIGN(tables.merges, MergeTable::FromRanks(tables.vocab));
-  } else {
-    HEARTH_ASSIGN(tables.merges, MergeTable::FromMerges(vocab.merges));
+// Where a piece is looked up whole only because that is faster, the token must be what merging
+// would give. Vocabularies do hold tokens that merging never reaches.
+std::vector<uint8_t> FindReachable(const Vocab& vocab, const std::vector<uint8_t>& is_normal,
+                                   const BpeTables& tables) {
+  std::vector<uint8_t> reachable = is_normal;
+  BpeMerger merger(tables.merges, tables.byte_tokens, tables.byte_pairs);
+  std::vector<Token> merged;
+  for (size_t i = 0; i < reachable.size(); ++i) {
+    if (reachable[i] == 0) continue;
+    merged.clear();
+    merger.Append(vocab.tokens[i], merged);
+    reachable[i] = merged.size() == 1 && merged[0] == static_cast<Token>(i);
   }
-  for (int byte = 0; byte < 256; ++byte) {
-    const char c = static_cast<char>(byte);
-    tables.byte_tokens.push_back(tables.vocab.Find(std::string_view(&c, 1)));
-    if (tables.byte_tokens.back() == kNoToken) {
-      return Error(Code::kInvalid, "the byte 0x%02x has no token", static_cast<unsigned>(byte));
-    }
-  }
+  return reachable;
+}
+
+void FillBytePairs(BpeTables& tables) {
   for (const Token left : tables.byte_tokens) {
     for (const Token right : tables.byte_tokens) {
       tables.byte_pairs.push_back(tables.merges.Find(left, right));
     }
   }
+}
+
+Status CheckBytes(const BpeTables& tables) {
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (tables.byte_tokens[byte] != kNoToken) continue;
+    return Error(Code::kInvalid, "the byte 0x%02zx has no token", byte);
+  }
+  return Status();
+}
+
+Result<BpeTables> MakeTables(const Vocab& vocab) {
+  BpeTables tables;
+  tables.byte_tokens.assign(256, kNoToken);
+  std::vector<uint8_t> is_normal(vocab.tokens.size());
+  for (size_t i = 0; i < is_normal.size(); ++i) {
+    is_normal[i] = vocab.types[i] == TokenType::kNormal;
+    if (is_normal[i] != 0 && vocab.tokens[i].size() == 1) {
+      tables.byte_tokens[static_cast<uint8_t>(vocab.tokens[i][0])] = static_cast<Token>(i);
+    }
+  }
+  if (vocab.kind == VocabKind::kRankedBpe) {
+    HEARTH_TRY(CheckBytes(tables));
+    HEARTH_ASSIGN(tables.vocab, VocabTable::Make(vocab.tokens, is_normal));
+    HEARTH_ASSIGN(tables.merges, MergeTable::FromRanks(tables.vocab));
+    FillBytePairs(tables);
+    return tables;
+  }
+  HEARTH_ASSIGN(tables.merges, MergeTable::FromMerges(vocab.merges));
+  FillBytePairs(tables);
+  const std::vector<uint8_t> findable =
+      vocab.whole_pieces_first ? is_normal : FindReachable(vocab, is_normal, tables);
+  HEARTH_ASSIGN(tables.vocab, VocabTable::Make(vocab.tokens, findable));
   return tables;
 }
 

@@ -2,13 +2,15 @@
 #include "text/tokenizer.h"
 
 #include "text/bpe_tokenizer.h"
+#include "text/spm.h"
 
 namespace hearth {
 namespace {
 
 // Far above every known vocabulary (gemma: 262,144), far below what would hurt.
 constexpr size_t kMaxTokens = size_t{1} << 21;
-constexpr size_t kMaxTokenBytes = size_t{1} << 16;
+// o200k's longest has 128. Building the tables takes the square of it.
+constexpr size_t kMaxTokenBytes = 512;
 
 Status CheckToken(const std::optional<Token>& token, size_t num_tokens, const char* what) {
   if (!token || (*token >= 0 && static_cast<size_t>(*token) < num_tokens)) return Status();
@@ -27,6 +29,11 @@ Status CheckVocab(const Vocab& vocab) {
     if (vocab.tokens[i].size() <= kMaxTokenBytes) continue;
     return Error(Code::kInvalid, "the token %zu has %zu bytes", i, vocab.tokens[i].size());
   }
+  for (const Merge& merge : vocab.merges) {
+    HEARTH_TRY(CheckToken(merge.left, count, "left"));
+    HEARTH_TRY(CheckToken(merge.right, count, "right"));
+    HEARTH_TRY(CheckToken(merge.merged, count, "merged"));
+  }
   for (const SpecialName& alias : vocab.aliases) {
     HEARTH_TRY(CheckToken(alias.token, count, "aliased"));
   }
@@ -39,14 +46,17 @@ Status CheckVocab(const Vocab& vocab) {
 
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab) {
   HEARTH_TRY(CheckVocab(vocab));
-  if (vocab.kind != VocabKind::kRankedBpe) {
-    return Error(Code::kUnsupported, "only rank files are read so far");
-  }
+  if (vocab.kind == VocabKind::kSentencePiece) return MakeSpmTokenizer(std::move(vocab));
   return MakeBpeTokenizer(std::move(vocab));
 }
 
 Result<std::unique_ptr<Tokenizer>> LoadTiktoken(std::string_view file) {
   HEARTH_ASSIGN(Vocab vocab, ParseTiktoken(file).Within("rank file"));
+  return MakeTokenizer(std::move(vocab));
+}
+
+Result<std::unique_ptr<Tokenizer>> LoadTokenizerJson(std::string_view file) {
+  HEARTH_ASSIGN(Vocab vocab, ParseTokenizerJson(file));
   return MakeTokenizer(std::move(vocab));
 }
 

@@ -16,6 +16,8 @@ namespace hearth {
 struct TokenizerTraits {
   std::optional<Token> bos, eos, unknown;
   bool add_bos = false, add_eos = false;
+  bool space_in_front =
+      false;  // Encode put a space before the text; a decoder of all of it drops it
 };
 
 class Tokenizer {
@@ -44,5 +46,7 @@ class Tokenizer {
 Result<std::unique_ptr<Tokenizer>> MakeTokenizer(Vocab vocab);
 // The text of a .tiktoken rank file (ParseTiktoken): gpt-oss's tokenizer.
 Result<std::unique_ptr<Tokenizer>> LoadTiktoken(std::string_view file);
+// The text of a Hugging Face tokenizer.json (ParseTokenizerJson).
+Result<std::unique_ptr<Tokenizer>> LoadTokenizerJson(std::string_view file);
 
 }  // namespace hearth

@@ -27,4 +27,32 @@ inline uint8_t ClassOf(uint32_t code_point) {
   return kUnicodeClass[(page << kUnicodePageBits) + (code_point & ((1u << kUnicodePageBits) - 1))];
 }
 
+// For nfc.h: rows in order of their first fields, so that they can be searched.
+struct NfcDecomposition {
+  uint32_t code_point;
+  uint16_t offset, count;  // in kNfcDecomposed; decomposed all the way
+};
+struct NfcCombining {
+  uint32_t first, last;
+  uint8_t combining_class;  // canonical, never 0
+};
+struct NfcComposition {
+  uint32_t first, second, composed;
+};
+extern const uint16_t kNfcPage[0x110000 >> kUnicodePageBits];
+extern const uint8_t
+    kNfcAttention[];  // pages of 128; 0: NFC leaves it alone, whatever surrounds it
+extern const uint32_t kNfcDecomposed[];
+extern const NfcDecomposition kNfcDecompositions[];
+extern const NfcCombining kNfcCombining[];
+extern const NfcComposition kNfcCompositions[];
+extern const int kNumNfcDecompositions, kNumNfcCombining, kNumNfcCompositions;
+
+// False: neither part of a composition's end, nor decomposed, nor reordered by NFC.
+inline bool NfcNeedsAttention(uint32_t code_point) {
+  const uint32_t page = kNfcPage[code_point >> kUnicodePageBits];
+  return kNfcAttention[(page << kUnicodePageBits) +
+                       (code_point & ((1u << kUnicodePageBits) - 1))] != 0;
+}
+
 }  // namespace hearth

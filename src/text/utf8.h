@@ -2,6 +2,7 @@
 // One code point at a time out of bytes that may not be UTF-8.
 #pragma once
 #include <cstdint>
+#include <string>
 namespace hearth {
 
 // What stands at the front of some bytes.
@@ -35,6 +36,28 @@ inline Utf8Char DecodeUtf8(const char* begin, const char* end) {
                               ((byte(2) & 0x3fu) << 6) | (byte(3) & 0x3fu);
   if (code_point < 0x10000 || code_point >= 0x110000) return {};
   return {code_point, 4};
+}
+
+// `code_point` < 0x110000.
+inline void AppendUtf8(uint32_t code_point, std::string& out) {
+  const auto tail = [&](int shift) {
+    out += static_cast<char>(0x80 | ((code_point >> shift) & 0x3f));
+  };
+  if (code_point < 0x80) {
+    out += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    out += static_cast<char>(0xc0 | (code_point >> 6));
+    tail(0);
+  } else if (code_point < 0x10000) {
+    out += static_cast<char>(0xe0 | (code_point >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xf0 | (code_point >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
 }
 
 }  // namespace hearth

@@ -28,6 +28,9 @@ enum class TokenType : uint8_t {
   kByte
 };
 
+// Some vocabularies want text to begin with a space, so that its first word is one like the others.
+enum class SpacePrefix : uint8_t { kNone, kAlways, kUnlessThere };
+
 struct Merge {
   Token left = 0, right = 0, merged = 0;
 };
@@ -48,7 +51,7 @@ struct Vocab {
 
   bool whole_pieces_first = false;  // a piece that is a token is that token, merges or not
   bool normalize_nfc = false;
-  bool add_space_prefix = false;  // kSentencePiece: text begins with a space, written or not
+  SpacePrefix space_prefix = SpacePrefix::kNone;  // kSentencePiece
 
   std::optional<Token> bos, eos, unknown;
   bool add_bos = false, add_eos = false;
@@ -58,5 +61,9 @@ struct Vocab {
 // appends the special tokens of o200k_harmony, so that in the real file (n = 199998) every one of
 // them has its published id.
 Result<Vocab> ParseTiktoken(std::string_view file);
+
+// A Hugging Face tokenizer.json: byte-level BPE with a known split rule, or BPE over characters
+// with byte fallback (the form SentencePiece models take there). Anything else is refused by name.
+Result<Vocab> ParseTokenizerJson(std::string_view file);
 
 }  // namespace hearth

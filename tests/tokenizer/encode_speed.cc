@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times Encode on a file: `tokenizer_speed RANKS TEXT ROUNDS` prints the best round in seconds and
+// a checksum of the tokens. Driven by speed.py, which times the official tokenizer in turns.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace {
+
+std::string ReadAll(const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  auto tokenizer = hearth::LoadTiktoken(ReadAll(argv[1]));
+  if (!tokenizer.ok()) {
+    std::fprintf(stderr, "%s\n", tokenizer.status().message().c_str());
+    return 1;
+  }
+  const std::string text = ReadAll(argv[2]);
+  double best = 1e9;
+  std::vector<hearth::Token> tokens;
+  for (int round = std::atoi(argv[3]); round > 0; --round) {
+    tokens.clear();
+    const auto start = std::chrono::steady_clock::now();
+    (*tokenizer)->Encode(text, tokens);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (took.count() < best) best = took.count();
+  }
+  uint64_t checksum = 0;
+  for (const hearth::Token token : tokens)
+    checksum = checksum * 1000003 + static_cast<uint64_t>(token);
+  std::printf("{\"seconds\": %.6f, \"tokens\": %zu, \"checksum\": %llu}\n", best, tokens.size(),
+              static_cast<unsigned long long>(checksum));
+  return 0;
+}
