@@ -86,14 +86,24 @@ def read_ranges(path, wanted):
 class Normalization:
     """What NFC needs: canonical decompositions in full, combining classes, compositions.
 
-    Stability is promised for assigned code points, so a newer Unicode only adds rows.
+    NFC is stable, so a newer Unicode only adds rows. The tokenizer that the models with NFC were
+    trained with knows Unicode 9.0, so later code points are left out: exact means like it.
     """
 
+    MAX_AGE = 9.0
+
     def __init__(self, folder):
+        ages = [line.split(";")[1].split("#")[0].strip()
+                for line in (folder / "DerivedAge.txt").read_text().splitlines()
+                if ";" in line and not line.startswith("#")]
+        known = read_ranges(folder / "DerivedAge.txt",
+                            {age for age in ages if float(age) <= self.MAX_AGE})
         self.combining, pairs = {}, {}
         for line in (folder / "UnicodeData.txt").read_text().splitlines():
             fields = line.split(";")
             code = int(fields[0], 16)
+            if code not in known:
+                continue
             if fields[3] != "0":
                 self.combining[code] = int(fields[3])
             if fields[5] and not fields[5].startswith("<"):
@@ -103,7 +113,7 @@ class Normalization:
         self.decompositions = {code: self._expand(code, pairs) for code in pairs}
         self.compositions = sorted((pair[0], pair[1], code) for code, pair in pairs.items()
                                    if code not in excluded)
-        self.attention = not_sure | set(self.combining)
+        self.attention = (not_sure & known) | set(self.combining)
 
     def _expand(self, code, pairs):
         if code not in pairs:

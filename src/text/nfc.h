@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unicode normalisation form C, which some vocabularies demand of text before anything else.
+// As of Unicode 9.0, like the tokenizer that the models concerned were trained with.
 #pragma once
 #include <string>
 #include <string_view>

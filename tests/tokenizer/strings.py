@@ -107,7 +107,11 @@ def mixed_string(rng):
         parts.append(rng.choice(SPACES))
         if rng.randrange(6) == 0:
             parts.append(parts[rng.randrange(len(parts))].swapcase())
-    return "".join(parts)
+        if rng.randrange(9) == 0:
+            marks = [chr(rng.randint(0x300, 0x36F)) for _ in range(rng.randint(1, 4))]
+            parts.append(rng.choice("aeEnoS\u0928\u1100\uac00") + "".join(marks))
+    text = "".join(parts)
+    return unicodedata.normalize("NFD", text) if rng.randrange(7) == 0 else text
 
 
 def test_strings(count, seed, code_points=None):
