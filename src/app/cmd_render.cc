@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/open_format.h"
 #include "app/open_tokenizer.h"
 #include "base/json.h"
-#include "text/harmony.h"
 
 namespace hearth {
 namespace {
@@ -32,15 +32,6 @@ bool IsDate(const std::string& text) {
   const std::string month = text.substr(5, 2);
   const std::string day = text.substr(8, 2);
   return month >= "01" && month <= "12" && day >= "01" && day <= "31";
-}
-
-// Where a model file's own template will be one more format.
-Result<std::unique_ptr<ChatFormat>> OpenFormat(const RenderFlags& flags,
-                                               const Tokenizer& tokenizer) {
-  if (flags.chat_template.empty() || flags.chat_template == "harmony") {
-    return MakeHarmonyFormat(tokenizer);
-  }
-  return Error(Code::kUnsupported, "unknown template %s", Quoted(flags.chat_template).c_str());
 }
 
 std::string IdArray(const std::vector<Token>& tokens) {
@@ -73,9 +64,10 @@ std::string TextOf(const std::vector<Token>& tokens, const Tokenizer& tokenizer,
 }
 
 Status Render(const RenderFlags& flags) {
-  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer,
-                OpenTokenizer(flags.tokenizer.empty() ? flags.model : flags.tokenizer));
-  HEARTH_ASSIGN(const std::unique_ptr<ChatFormat> format, OpenFormat(flags, *tokenizer));
+  const std::string& path = flags.tokenizer.empty() ? flags.model : flags.tokenizer;
+  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(path));
+  HEARTH_ASSIGN(const std::unique_ptr<ChatFormat> format,
+                OpenChatFormat(path, flags.chat_template, *tokenizer));
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const RenderOptions options{.date = flags.date,
                               .keeps_finished_reasoning = flags.keeps_reasoning};

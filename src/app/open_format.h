@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which conversation format a model wants.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "text/chat_format.h"
+#include "text/tokenizer.h"
+namespace hearth {
+
+// `name` forces a format ("harmony"); empty lets the model decide. A vocabulary with harmony's
+// control tokens is gpt-oss, and then a template in the file is not looked at. `path` is the model
+// or tokenizer the format is for. `tokenizer` must outlive the result.
+Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, const std::string& name,
+                                                   const Tokenizer& tokenizer);
+
+}  // namespace hearth
