@@ -17,7 +17,7 @@ def objects(root):
             parts = path.relative_to(root).with_suffix("").parts
             if "src" in parts:
                 source = "/".join(parts[parts.index("src"):])
-                if (root / source).is_file():
+                if (root / source).is_file() and not source.endswith("_test.cc"):
                     yield path, source
 
 

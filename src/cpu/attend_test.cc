@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of every table against the scalar one, bit by bit, over blocks placed at random in a
+// pool full of rubbish.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cpu/kernels.h"
+#include "kv/layout.h"
+#include "testing/kernels.h"
+
+namespace hearth {
+namespace {
+
+using testing::Difference;
+using testing::IsaTestName;
+using testing::Rng;
+
+class Attend : public testing::KernelsOfIsa {};
+INSTANTIATE_TEST_SUITE_P(All, Attend, ::testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
+                         IsaTestName);
+
+struct Shape {
+  int d_head, group, n_kv_heads, count, first_position, window;
+  bool sinks;
+};
+std::string Text(const Shape& s) {
+  char text[160];
+  std::snprintf(text, sizeof text, "d_head %d, group %d x %d, %d tokens from %d, window %d, %s",
+                s.d_head, s.group, s.n_kv_heads, s.count, s.first_position, s.window,
+                s.sinks ? "sinks" : "no sinks");
+  return text;
+}
+
+// A sequence's keys and values in two layers' worth of blocks; layer 1 is the one read.
+struct Scene {
+  Scene(const Shape& s, Rng& rng);
+  std::vector<float> Run(const KernelTable& table, int kv_begin, int kv_end) const;
+
+  Shape shape;
+  int64_t block_bytes, layer_bytes;
+  std::vector<float> q, sinks;
+  std::vector<uint8_t> pool;
+  std::vector<int32_t> table;
+  int64_t stride;
+};
+
+void WriteHead(uint8_t* at, int d_head, int first, int last, Rng& rng) {
+  auto* codes = reinterpret_cast<int16_t*>(at);
+  auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head);
+  const float size = rng.OneIn(10) ? 30.0f : 1.0f;
+  for (int lane = first; lane <= last; ++lane) {
+    scales[lane] = std::fabs(rng.Normal()) * size / 32767.0f;
+    scales[kBlockTokens + lane] = std::fabs(rng.Normal()) / 32767.0f;
+    if (rng.OneIn(40)) scales[kBlockTokens + lane] = 0x1p-149f;
+    if (rng.OneIn(40)) scales[lane] = 0.0f;
+  }
+}
+
+Scene::Scene(const Shape& s, Rng& rng) : shape(s) {
+  const int end = s.first_position + s.count, n_heads = s.group * s.n_kv_heads;
+  const int begin = s.window > 0 ? std::max(0, s.first_position - s.window + 1) : 0;
+  const int num_blocks = (end + kBlockTokens - 1) / kBlockTokens;
+  layer_bytes = s.n_kv_heads * KvHeadBytes(s.d_head);
+  block_bytes = 2 * layer_bytes;
+  stride = (n_heads * s.d_head + 15) / 16 * 16 + 16;
+  q = rng.Normals(static_cast<int>(stride) * s.count, rng.OneIn(8) ? 20.0f : 1.0f);
+  sinks = rng.Normals(n_heads, 2);
+  // Rubbish everywhere: codes are any bits, scales NaN more often than not.
+  pool.resize(static_cast<size_t>(block_bytes * (num_blocks + 2)));
+  for (uint8_t& byte : pool) byte = rng.Byte();
+  for (size_t i = 0; i + 4 <= pool.size(); i += 4) {
+    if (rng.OneIn(3)) std::memset(&pool[i], 0xff, 4);
+  }
+  std::vector<int32_t> ids(static_cast<size_t>(num_blocks) + 2);
+  std::iota(ids.begin(), ids.end(), 0);
+  for (size_t i = ids.size() - 1; i > 0; --i) {
+    std::swap(ids[i], ids[static_cast<size_t>(rng.Int(0, static_cast<int>(i)))]);
+  }
+  // Blocks before the window are given back: whoever reads them through the table crashes.
+  table.assign(static_cast<size_t>(num_blocks), -(1 << 30));
+  for (int b = begin / kBlockTokens; b < num_blocks; ++b) {
+    table[static_cast<size_t>(b)] = ids[static_cast<size_t>(b)];
+    const int first = std::max(begin - b * kBlockTokens, 0);
+    const int last = std::min(end - 1 - b * kBlockTokens, kBlockTokens - 1);
+    for (int head = 0; head < s.n_kv_heads; ++head) {
+      uint8_t* at = &pool[static_cast<size_t>(table[static_cast<size_t>(b)] * block_bytes +
+                                              layer_bytes + head * KvHeadBytes(s.d_head))];
+      for (int i = 0; i < 2 * kBlockTokens * s.d_head; ++i) {
+        const auto code = static_cast<int16_t>(rng.Bits());
+        std::memcpy(at + 2 * i, &code, 2);
+      }
+      WriteHead(at, s.d_head, first, last, rng);
+    }
+  }
+}
+
+std::vector<float> Scene::Run(const KernelTable& kernels, int kv_begin, int kv_end) const {
+  std::vector<float> out(q.size(), -77.0f), scratch(kAttendScratch);
+  AttendArgs args{};
+  args.q = q.data();
+  args.out = out.data();
+  args.pool = pool.data();
+  args.table = table.data();
+  args.sinks = shape.sinks ? sinks.data() : nullptr;
+  args.scratch = scratch.data();
+  args.q_stride = stride;
+  args.block_bytes = block_bytes;
+  args.layer_offset = layer_bytes;
+  args.count = shape.count;
+  args.first_position = shape.first_position;
+  args.window = shape.window;
+  args.n_heads = shape.group * shape.n_kv_heads;
+  args.n_kv_heads = shape.n_kv_heads;
+  args.d_head = shape.d_head;
+  args.scale = 1.0f / std::sqrt(static_cast<float>(shape.d_head));
+  kernels.attend(args, kv_begin, kv_end);
+  return out;
+}
+
+Shape RandomShape(Rng& rng) {
+  Shape s{};
+  s.d_head = 8 * rng.Int(1, rng.OneIn(4) ? 32 : 12);
+  if (rng.OneIn(3)) s.d_head = rng.OneIn(2) ? 64 : 128;
+  s.group = rng.OneIn(3) ? 8 : rng.Int(1, 8);
+  if (rng.OneIn(25)) s.group = 64;
+  s.n_kv_heads = rng.Int(1, s.group == 64 ? 1 : 3);
+  s.count = rng.OneIn(2) ? 1 : rng.Int(2, 18);
+  s.first_position = rng.OneIn(3) ? rng.Int(0, 20) : rng.Int(0, 300);
+  if (rng.OneIn(10)) s.first_position = rng.Int(0, 1100);
+  if (rng.OneIn(4)) s.first_position = std::max(0, kSpan * rng.Int(1, 2) - rng.Int(0, 18));
+  s.window = rng.OneIn(2) ? 0 : (rng.OneIn(2) ? 128 : rng.Int(1, 300));
+  s.sinks = rng.OneIn(2);
+  return s;
+}
+
+TEST_P(Attend, RandomScenes) {
+  Rng rng(31);
+  for (int i = 0; i < 250; ++i) {
+    const Shape shape = RandomShape(rng);
+    const Scene scene(shape, rng);
+    const int begin = rng.Int(0, shape.n_kv_heads - 1);
+    const int end = rng.Int(begin + 1, shape.n_kv_heads);
+    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), begin, end), scene.Run(table(), begin, end)),
+              "")
+        << "scene " << i << ": " << Text(shape);
+  }
+}
+
+TEST_P(Attend, EveryHeadSize) {
+  Rng rng(32);
+  for (int d_head = 8; d_head <= 256; d_head += 8) {
+    const Scene scene({d_head, 1 + d_head / 8 % 8, 2, 3, 270, d_head % 16 == 0 ? 0 : 40, true},
+                      rng);
+    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), scene.Run(table(), 0, 2)), "")
+        << Text(scene.shape);
+  }
+}
+
+// How a prompt is cut into calls changes nothing.
+TEST_P(Attend, OneByOneEqualsTogether) {
+  Rng rng(33);
+  const Scene scene({64, 8, 2, 18, 245, 128, true}, rng);
+  const std::vector<float> together = scene.Run(table(), 0, 2);
+  for (int t = 0; t < 18; ++t) {
+    Scene one = scene;
+    one.q.assign(scene.q.begin() + t * scene.stride, scene.q.begin() + (t + 1) * scene.stride);
+    one.shape.count = 1;
+    one.shape.first_position += t;
+    const std::vector<float> alone = one.Run(table(), 0, 2);
+    ASSERT_EQ(Difference(together.data() + t * scene.stride, alone.data(), alone.size()), "")
+        << "token " << t;
+  }
+}
+
+// A query that is no number spoils its own head; a key or value that is none, whoever sees it.
+TEST_P(Attend, WhatIsNoNumberStaysWithWhoSawIt) {
+  Rng rng(34);
+  for (int i = 0; i < 40; ++i) {
+    const Shape shape{64, 4, 2, 5, rng.Int(0, 500), rng.OneIn(2) ? 0 : 17, rng.OneIn(2)};
+    Scene scene(shape, rng);
+    const float bad = rng.OneIn(2) ? std::numeric_limits<float>::quiet_NaN()
+                                   : std::numeric_limits<float>::infinity();
+    const int token = rng.Int(0, 4), head = rng.Int(0, 7);
+    scene.q[static_cast<size_t>(token * scene.stride + head * 64 + rng.Int(0, 63))] = bad;
+    const std::vector<float> out = scene.Run(table(), 0, 2);
+    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), out), "") << Text(shape);
+    for (int t = 0; t < 5; ++t) {
+      for (int h = 0; h < 8; ++h) {
+        const float value = out[static_cast<size_t>(t * scene.stride + h * 64 + 63)];
+        ASSERT_EQ(std::isnan(value), t == token && h == head)
+            << Text(shape) << " " << t << " " << h;
+      }
+    }
+    // The newest value of KV head 1, which only the last token sees.
+    const int position = shape.first_position + 4;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    uint8_t* at = &scene.pool[static_cast<size_t>(
+        scene.table[static_cast<size_t>(position / kBlockTokens)] * scene.block_bytes +
+        scene.layer_bytes + KvHeadBytes(64) + 4 * kBlockTokens * 64)];
+    std::memcpy(at + 4 * (position % kBlockTokens + (i % 2 == 0 ? kBlockTokens : 0)), &nan, 4);
+    const std::vector<float> spoilt = scene.Run(table(), 0, 2);
+    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), spoilt), "") << Text(shape);
+    const auto last = static_cast<size_t>(4 * scene.stride);
+    EXPECT_EQ(Difference(out.data(), spoilt.data(), last + 4 * 64), "") << "who did not see it";
+    EXPECT_TRUE(std::isnan(spoilt[last + 4 * 64]));
+  }
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every table against the scalar one, bit by bit: products of matrices and what runs per row.
+// Attention is in attend_test.cc.
+#include "cpu/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cpu/matmul.h"
+#include "testing/kernels.h"
+
+namespace hearth {
+namespace {
+
+using testing::Difference;
+using testing::IsaTestName;
+using testing::Rng;
+using testing::TestMatrix;
+
+class Kernels : public testing::KernelsOfIsa {};
+INSTANTIATE_TEST_SUITE_P(All, Kernels, ::testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
+                         IsaTestName);
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// Rows of activations of several kinds, one kind per row.
+std::vector<float> TestRow(Rng& rng, int cols, int kind) {
+  std::vector<float> row = rng.Normals(cols);
+  switch (kind) {
+    case 0:
+      break;
+    case 1:  // outliers
+      for (int i = 0; i < cols; i += 97) row[static_cast<size_t>(i)] *= 250.0f;
+      break;
+    case 2:  // exact integers at the corners of both halves: hi +-127, lo -128 and 127
+      for (int i = 0; i < cols; ++i) {
+        constexpr float kCorners[] = {32512, -32512, 32384, -32384, 32639 - 256, -128, 127, 128};
+        row[static_cast<size_t>(i)] = i % kChunk == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
+      }
+      break;
+    case 3:
+      std::fill(row.begin(), row.end(), rng.OneIn(2) ? 0.0f : -0.0f);
+      break;
+    case 4:  // below what has an inverse
+      for (float& value : row) value *= 0x1p-110f;
+      break;
+    case 5:
+      for (float& value : row) value = rng.AnyFinite();
+      break;
+    default:  // all the same sign at full scale: the largest sums there are
+      std::fill(row.begin(), row.end(), kind == 6 ? 3.0f : -3.0f);
+  }
+  return row;
+}
+constexpr int kRowKinds = 8;
+
+ActBuffer Quantised(Rng& rng, int m, int cols, int first_kind) {
+  ActBuffer buffer;
+  const Activations& x = buffer.Shape(m, cols);
+  for (int t = 0; t < m; ++t) {
+    ScalarKernels().quantise(TestRow(rng, cols, (first_kind + t) % kRowKinds).data(), x, t);
+  }
+  return buffer;
+}
+
+using Matmul = void (*)(const MatmulArgs&, int, int);
+Matmul MatmulOf(const KernelTable& table, const TestMatrix& matrix) {
+  return matrix.packed.kind == PackKind::kQ8 ? table.matmul_q8 : table.matmul_mxfp4;
+}
+
+// Runs both tables into buffers that are compared whole, so that a store outside the asked panels
+// shows as well.
+std::string MatmulDifference(const KernelTable& table, const TestMatrix& matrix,
+                             const Activations& x, const float* bias, int begin, int end) {
+  const int64_t stride = int64_t{NumPanels(matrix.packed.rows)} * kPanelRows + 16;
+  std::vector<float> want(static_cast<size_t>(stride * x.m), -77.0f), got = want;
+  MatmulOf(ScalarKernels(), matrix)({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
+  MatmulOf(table, matrix)({&matrix.packed, &x, bias, got.data(), stride}, begin, end);
+  return Difference(want, got);
+}
+
+void CheckMatmuls(const KernelTable& table, DType dtype, uint64_t seed) {
+  Rng rng(seed);
+  int cases = 0;
+  const auto check = [&](int rows, int cols, int m) {
+    const TestMatrix matrix(dtype, rows, cols, rng);
+    ActBuffer buffer = Quantised(rng, m, cols, rng.Int(0, kRowKinds - 1));
+    const std::vector<float> bias = rng.Normals(NumPanels(rows) * kPanelRows);
+    const int panels = NumPanels(rows);
+    const int begin = rng.OneIn(2) ? 0 : rng.Int(0, panels - 1);
+    const int end = rng.OneIn(2) ? panels : rng.Int(begin, panels);
+    const float* maybe_bias = rng.OneIn(2) ? bias.data() : nullptr;
+    const std::string difference =
+        MatmulDifference(table, matrix, buffer.get(), maybe_bias, begin, end);
+    ASSERT_EQ(difference, "") << NameOf(dtype) << " " << rows << "x" << cols << ", m " << m
+                              << ", panels " << begin << ".." << end << ", bias "
+                              << (maybe_bias != nullptr) << ", spills " << matrix.packed.num_spills;
+    ++cases;
+  };
+  for (const int cols : {32, 64, 288, 544, 576, 608, 1184, 2880, 4096}) {
+    for (int m = 1; m <= 9; ++m) {
+      check(rng.Int(1, 100), cols, m);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+    check(rng.Int(1, 60), cols, rng.Int(10, 40));
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  for (int i = 0; i < 60; ++i) {
+    check(rng.Int(1, 100), rng.Int(1, 40) * kQuantBlock, rng.Int(1, 40));
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  std::printf("  %s: %d matrices\n", NameOf(dtype), cases);
+}
+
+TEST_P(Kernels, Mxfp4) { CheckMatmuls(table(), DType::kMxfp4, 11); }
+TEST_P(Kernels, Mxfp4Planes) { CheckMatmuls(table(), DType::kMxfp4Planes, 12); }
+TEST_P(Kernels, Q8) { CheckMatmuls(table(), DType::kQ8_0, 13); }
+
+// Which tokens run together changes nothing for each of them.
+TEST_P(Kernels, RowsDoNotDependOnTheirNeighbours) {
+  Rng rng(14);
+  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {
+    const TestMatrix matrix(dtype, 50, 1184, rng);
+    ActBuffer all = Quantised(rng, 37, 1184, 0);
+    const int64_t stride = 64;
+    std::vector<float> together(static_cast<size_t>(stride) * 37), alone(together.size());
+    MatmulOf(table(), matrix)({&matrix.packed, &all.get(), nullptr, together.data(), stride}, 0, 4);
+    for (int t = 0; t < 37; ++t) {
+      const Activations one = all.Part(t, 1);
+      for (int p = 0; p < 4; ++p) {
+        MatmulOf(table(), matrix)(
+            {&matrix.packed, &one, nullptr, alone.data() + t * stride, stride}, p, p + 1);
+      }
+    }
+    EXPECT_EQ(Difference(together, alone), "") << NameOf(dtype);
+  }
+}
+
+TEST_P(Kernels, WhatIsNoNumberSpoilsItsOwnRowOnly) {
+  Rng rng(15);
+  for (const float poison : {kNan, -kNan, kInf, -kInf}) {
+    for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {
+      const int cols = 1184, m = 11, bad = rng.Int(0, m - 1);
+      const TestMatrix matrix(dtype, 33, cols, rng);
+      ActBuffer buffer;
+      const Activations& x = buffer.Shape(m, cols);
+      for (int t = 0; t < m; ++t) {
+        std::vector<float> row = rng.Normals(cols);
+        if (t == bad) row[static_cast<size_t>(rng.Int(0, cols - 1))] = poison;
+        table().quantise(row.data(), x, t);
+      }
+      const int64_t stride = 48;
+      std::vector<float> y(static_cast<size_t>(stride) * m);
+      MatmulOf(table(), matrix)({&matrix.packed, &x, nullptr, y.data(), stride}, 0, 3);
+      for (int t = 0; t < m; ++t) {
+        for (int r = 0; r < 33; ++r) {
+          const float value = y[static_cast<size_t>(t * stride + r)];
+          // Weights with exponents near the top of the range may overflow honestly.
+          if (dtype == DType::kMxfp4 && t != bad && r % 3 != 0) continue;
+          ASSERT_EQ(std::isnan(value), t == bad) << NameOf(dtype) << " token " << t << " row " << r;
+        }
+      }
+      EXPECT_EQ(MatmulDifference(table(), matrix, x, nullptr, 0, 3), "");
+    }
+  }
+}
+
+TEST_P(Kernels, Quantise) {
+  Rng rng(16);
+  for (int i = 0; i < 400; ++i) {
+    const int cols = i < 100 ? i + 1 : rng.Int(1, 3000);
+    std::vector<float> row = TestRow(rng, cols, i % kRowKinds);
+    if (rng.OneIn(5)) {
+      constexpr float kPoison[] = {kNan, kInf, -kInf, -kNan};
+      row[static_cast<size_t>(rng.Int(0, cols - 1))] = kPoison[rng.Int(0, 3)];
+    }
+    ActBuffer want, got;
+    for (ActBuffer* buffer : {&want, &got}) {
+      const Activations& x = buffer->Shape(3, cols);  // the middle row is written
+      std::memset(x.hi, 0x55, static_cast<size_t>(3 * x.stride));
+      std::memset(x.lo, 0x55, static_cast<size_t>(3 * x.stride));
+      std::fill_n(x.scale, 3 * x.num_chunks, -7.0f);
+      std::fill_n(x.sum_hi, 3 * x.num_blocks, -7);
+      std::fill_n(x.sum_lo, 3 * x.num_blocks, -7);
+    }
+    ScalarKernels().quantise(row.data(), want.get(), 1);
+    table().quantise(row.data(), got.get(), 1);
+    const Activations &a = want.get(), &b = got.get();
+    ASSERT_EQ(std::memcmp(a.hi, b.hi, static_cast<size_t>(3 * a.stride)), 0) << "cols " << cols;
+    ASSERT_EQ(std::memcmp(a.lo, b.lo, static_cast<size_t>(3 * a.stride)), 0) << "cols " << cols;
+    ASSERT_EQ(Difference(a.scale, b.scale, static_cast<size_t>(3 * a.num_chunks)), "");
+    ASSERT_TRUE(std::equal(a.sum_hi, a.sum_hi + 3 * a.num_blocks, b.sum_hi)) << "cols " << cols;
+    ASSERT_TRUE(std::equal(a.sum_lo, a.sum_lo + 3 * a.num_blocks, b.sum_lo)) << "cols " << cols;
+  }
+}
+
+// n values, a third of the time with every kind of float among them.
+std::vector<float> Floats(Rng& rng, int n, float scale) {
+  std::vector<float> values = rng.Normals(n, scale);
+  const int kind = rng.Int(0, 5);
+  for (float& value : values) {
+    if (kind == 0) value = rng.AnyFinite();
+    if (kind == 1 && rng.OneIn(50)) value = rng.OneIn(2) ? kNan : (rng.OneIn(2) ? kInf : -kInf);
+  }
+  return values;
+}
+
+TEST_P(Kernels, DotRows) {
+  Rng rng(17);
+  for (int i = 0; i < 400; ++i) {
+    const int cols = i < 70 ? i + 1 : rng.Int(1, 3000), m = rng.Int(1, 20);
+    const int64_t stride = cols + rng.Int(0, 5);
+    const std::vector<float> w = Floats(rng, cols, 1),
+                             x = Floats(rng, static_cast<int>(stride) * m, 1);
+    std::vector<float> want(static_cast<size_t>(m) + 1, -7.0f), got = want;
+    ScalarKernels().dot_rows(w.data(), x.data(), stride, cols, m, want.data());
+    table().dot_rows(w.data(), x.data(), stride, cols, m, got.data());
+    ASSERT_EQ(Difference(want, got), "") << "cols " << cols << ", m " << m;
+  }
+}
+
+TEST_P(Kernels, DotRowsKeepsTheSignOfAVanishingSum) {
+  // Products below the smallest subnormal leave -0.0 in some lanes; a kernel that runs the tail
+  // over zeros would turn it into +0.0.
+  for (const int cols : {1, 7, 16, 17, 33}) {
+    std::vector<float> w(static_cast<size_t>(cols), 0x1p-100f), x(w.size(), -0x1p-100f), want(1),
+        got(1);
+    ScalarKernels().dot_rows(w.data(), x.data(), cols, cols, 1, want.data());
+    table().dot_rows(w.data(), x.data(), cols, cols, 1, got.data());
+    EXPECT_EQ(Difference(want, got), "") << "cols " << cols;
+  }
+}
+
+TEST_P(Kernels, RmsNorm) {
+  Rng rng(18);
+  for (int i = 0; i < 300; ++i) {
+    const int n = i < 70 ? i + 1 : rng.Int(1, 3000);
+    const std::vector<float> x = Floats(rng, n, 2), gain = Floats(rng, n, 1);
+    std::vector<float> want(static_cast<size_t>(n) + 1, -7.0f), got = want, in_place = x;
+    ScalarKernels().rms_norm(x.data(), gain.data(), 1e-5f, n, want.data());
+    table().rms_norm(x.data(), gain.data(), 1e-5f, n, got.data());
+    table().rms_norm(in_place.data(), gain.data(), 1e-5f, n, in_place.data());
+    ASSERT_EQ(Difference(want, got), "") << "n " << n;
+    ASSERT_EQ(Difference(want.data(), in_place.data(), in_place.size()), "") << "in place, n " << n;
+  }
+}
+
+TEST_P(Kernels, Glu) {
+  Rng rng(19);
+  for (int i = 0; i < 300; ++i) {
+    const int n = i < 70 ? i + 1 : rng.Int(1, 3000);
+    std::vector<float> gate = Floats(rng, n, rng.OneIn(3) ? 60.0f : 3.0f);
+    const std::vector<float> up = Floats(rng, n, 5);
+    const float alpha = i % 2 == 0 ? 1.702f : 1.0f, limit = i % 2 == 0 ? 7.0f : 0.0f;
+    std::vector<float> want(static_cast<size_t>(n) + 1, -7.0f), got = want;
+    ScalarKernels().glu(gate.data(), up.data(), alpha, limit, n, want.data());
+    table().glu(gate.data(), up.data(), alpha, limit, n, got.data());
+    ASSERT_EQ(Difference(want, got), "") << "n " << n;
+    table().glu(gate.data(), up.data(), alpha, limit, n, gate.data());
+    ASSERT_EQ(Difference(want.data(), gate.data(), gate.size()), "") << "in place, n " << n;
+  }
+}
+
+// The exponential over its whole range, through silu with alpha -1 and through softmax.
+TEST_P(Kernels, ExponentialEverywhere) {
+  std::vector<float> x, up;
+  for (int64_t bits = 0; bits < int64_t{1} << 32; bits += 65521) {
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  for (float at = -90.0f; at < 90.0f; at += 0.00371f) x.push_back(at);
+  for (const float at : {-87.0f, 88.0f, -0.0f, 0.0f}) {
+    for (const float to : {-kInf, kInf}) x.push_back(std::nextafter(at, to));
+    x.push_back(at);
+  }
+  up.assign(x.size(), 1.0f);
+  std::vector<float> want(x.size()), got(x.size());
+  const auto n = static_cast<int>(x.size());
+  ScalarKernels().glu(x.data(), up.data(), -1.0f, 0.0f, n, want.data());
+  table().glu(x.data(), up.data(), -1.0f, 0.0f, n, got.data());
+  EXPECT_EQ(Difference(want, got), "");
+}
+
+TEST_P(Kernels, Rope) {
+  Rng rng(20);
+  for (int i = 0; i < 300; ++i) {
+    const int pairs = i < 80 ? i + 1 : rng.Int(1, 128);
+    const bool neighbours = rng.OneIn(2);
+    const std::vector<float> cos = rng.Normals(pairs), sin = rng.Normals(pairs);
+    std::vector<float> want = Floats(rng, 2 * pairs + 3, 1), got = want;
+    ScalarKernels().rope(want.data(), cos.data(), sin.data(), 2 * pairs, neighbours);
+    table().rope(got.data(), cos.data(), sin.data(), 2 * pairs, neighbours);
+    ASSERT_EQ(Difference(want, got), "") << pairs << " pairs, neighbours " << neighbours;
+  }
+}
+
+TEST_P(Kernels, AddScaled) {
+  Rng rng(21);
+  for (int i = 0; i < 300; ++i) {
+    const int n = i < 70 ? i + 1 : rng.Int(1, 3000);
+    const std::vector<float> x = Floats(rng, n, 1);
+    std::vector<float> want = Floats(rng, n + 3, 1), got = want;
+    const float factor = rng.OneIn(2) ? 1.0f : rng.Normal();
+    ScalarKernels().add_scaled(x.data(), factor, n, want.data());
+    table().add_scaled(x.data(), factor, n, got.data());
+    ASSERT_EQ(Difference(want, got), "") << "n " << n;
+  }
+}
+
+TEST_P(Kernels, Softmax) {
+  Rng rng(22);
+  for (int i = 0; i < 300; ++i) {
+    const int n = i < 70 ? i + 1 : rng.Int(1, 600);
+    std::vector<float> want = Floats(rng, n, rng.OneIn(2) ? 3.0f : 40.0f), got;
+    want.push_back(-7.0f);  // not to be touched
+    got = want;
+    const bool want_ok = ScalarKernels().softmax(want.data(), n);
+    EXPECT_EQ(table().softmax(got.data(), n), want_ok);
+    ASSERT_EQ(Difference(want, got), "") << "n " << n;
+  }
+}
+
+}  // namespace
+}  // namespace hearth
