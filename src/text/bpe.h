@@ -25,87 +25,95 @@ void AppendCuts(const VocabTable& vocab, std::vector<Merge>& merges);
 // (left, right) -> Joined, open-addressed. Thread: immutable.
 class MergeTable {
  public:
+  // Tokens and merges are below these, so that a slot fits into eight bytes: large vocabularies
+  // make a million slots, and every one looked up is a cache line.
+  static constexpr uint32_t kMaxTokens = (1u << 21) - 1;
+  static constexpr uint32_t kMaxMerges = 1u << 22;
+
   MergeTable() = default;
   // Every cut (AppendCuts); the rank is the token itself.
   static Result<MergeTable> FromRanks(const VocabTable& vocab);
   // In order of rank; a pair that stands twice is refused.
   static Result<MergeTable> FromMerges(std::span<const Merge> merges);
-  // With ranks of their own, which may be equal: then the leftmost pair goes first.
-  static Result<MergeTable> FromMerges(std::span<const Merge> merges,
-                                       std::span<const uint32_t> ranks);
+  // With a rank for every token that merges make; ranks may be equal: then the leftmost goes first.
+  static Result<MergeTable> FromTokenRanks(std::span<const Merge> merges,
+                                           std::vector<uint32_t> rank_of_token);
 
   Joined Find(Token left, Token right) const {
-    const uint64_t key = KeyOf(left, right);
+    const auto l = static_cast<uint32_t>(left), r = static_cast<uint32_t>(right);
+    if ((l | r) < kNumDirect) return JoinedOf(direct_[l * kNumDirect + r]);
+    if (l >= kMaxTokens || r >= kMaxTokens) return {};
+    const uint64_t key = KeyOf(l, r);
     for (size_t i = Home(key);; i = (i + 1) & (slots_.size() - 1)) {
-      if (slots_[i].key == key) return slots_[i].joined;
-      if (slots_[i].key == kFree) return {};
+      const uint64_t found = slots_[i] ^ key;
+      if (found < kMaxMerges) return JoinedOf(static_cast<uint32_t>(found));
+      if (slots_[i] == kFree) return {};
     }
   }
 
  private:
+  // left 21 bits, right 21 bits, value 22 bits. The largest token is none, so no slot is kFree.
   static constexpr uint64_t kFree = UINT64_MAX;
-  struct Slot {
-    uint64_t key = kFree;
-    Joined joined;
-  };
-  static uint64_t KeyOf(Token left, Token right) {
-    return (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
-           static_cast<uint32_t>(right);
+  static constexpr uint32_t kNoValue = UINT32_MAX;
+  // Nearly all vocabularies begin with the tokens of the single bytes, where all merging begins.
+  static constexpr uint32_t kNumDirect = 256;
+
+  static uint64_t KeyOf(uint32_t left, uint32_t right) {
+    return (static_cast<uint64_t>(left) << 43) | (static_cast<uint64_t>(right) << 22);
   }
   size_t Home(uint64_t key) const {
-    const uint64_t mixed = (key ^ (key >> 29)) * 0x9e3779b97f4a7c15u;
+    const uint64_t mixed = key * 0x9e3779b97f4a7c15u;
     return static_cast<size_t>((mixed ^ (mixed >> 32)) * 0xc2b2ae3d27d4eb4fu >> shift_);
   }
-  void Reserve(size_t count);
-  Status Insert(Token left, Token right, Joined joined);
+  Joined JoinedOf(uint32_t value) const {
+    if (value == kNoValue) return {};
+    return {ranks_.empty() ? value : ranks_[value],
+            tokens_.empty() ? static_cast<Token>(value) : tokens_[value]};
+  }
+  Status Reserve(size_t count);
+  Status Insert(const Merge& merge, uint32_t value);
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<uint64_t> slots_;   // a power of two, at most two thirds full
+  std::vector<uint32_t> direct_;  // [256 * 256] values of pairs of small tokens, or kNoValue
+  std::vector<uint32_t> ranks_;   // of a value; empty: the value itself
+  std::vector<Token> tokens_;     // of a value; empty: the value itself
   int shift_ = 63;
 };
 
-// The merging of one sequence of tokens of any length. Start, Add them, Run, then walk what is
-// left. Holds memory between uses. Thread: one at a time.
-class MergeHeap {
+// One token of the result: which of the symbols it begins with.
+struct MergedPart {
+  uint32_t begin = 0;
+  Token token = kNoToken;
+};
+
+// Merges sequences of symbols (tokens of single bytes or characters). Holds memory between uses.
+// Thread: one at a time.
+class Merger {
  public:
-  static constexpr uint32_t kNone = UINT32_MAX;
-  explicit MergeHeap(const MergeTable& merges) : merges_(merges) {}
-  void Start();
-  void Add(Token token);  // kNoToken stands for something that never merges
-  void Run();
-  // What is left, in order: indices of the tokens added, each where its part begins.
-  uint32_t first() const { return parts_.empty() ? kNone : 0; }
-  uint32_t next(uint32_t index) const { return parts_[index].next; }
-  Token token(uint32_t index) const { return parts_[index].token; }
+  explicit Merger(const MergeTable& merges) : merges_(merges) {}
+  // Appends what is left, in order. The symbol kNoToken never merges. `symbols` has fewer than
+  // 2^32 - 1 elements.
+  void Merge(std::span<const Token> symbols, std::vector<MergedPart>& out);
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
   struct Part {
     Token token;
     uint32_t previous, next;  // indices or kNone
     Joined joined;            // with the next part; a part that is gone never joins
   };
+  // All three give parts that begin at `begin` + their index in `symbols`.
+  void MergeWhole(std::span<const Token> symbols, uint32_t begin, std::vector<MergedPart>& out);
+  void MergeByScan(std::span<const Token> symbols, uint32_t begin, std::vector<MergedPart>& out);
+  void MergeByHeap(std::span<const Token> symbols, uint32_t begin, std::vector<MergedPart>& out);
+  bool MergeByWindows(std::span<const Token> symbols, std::vector<MergedPart>& out);
+  bool StandApart(std::span<const Token> symbols, uint32_t begin, uint32_t middle, uint32_t end);
   void Rejoin(uint32_t index);
+
   const MergeTable& merges_;
   std::vector<Part> parts_;
   std::vector<uint64_t> heap_;  // rank << 32 | index, smallest on top; stale ones are skipped
-};
-
-// Appends the tokens of pieces. Holds scratch memory, so: one per thread, cheap to make.
-class BpeMerger {
- public:
-  // `byte_tokens` are the tokens of the 256 single bytes; kNoToken: such a byte is left out.
-  // `byte_pairs` [256 * 256] is what two single bytes become.
-  BpeMerger(const MergeTable& merges, std::span<const Token> byte_tokens,
-            std::span<const Joined> byte_pairs)
-      : merges_(merges), byte_tokens_(byte_tokens), byte_pairs_(byte_pairs), heap_(merges) {}
-  void Append(std::string_view piece, std::vector<Token>& out);
-
- private:
-  void AppendShort(std::string_view piece, std::vector<Token>& out);
-  void AppendLong(std::string_view piece, std::vector<Token>& out);
-  const MergeTable& merges_;
-  std::span<const Token> byte_tokens_;
-  std::span<const Joined> byte_pairs_;
-  MergeHeap heap_;
+  std::vector<MergedPart> window_, pair_;
 };
 
 }  // namespace hearth

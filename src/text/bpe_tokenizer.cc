@@ -3,6 +3,7 @@
 
 #include "text/bpe.h"
 #include "text/nfc.h"
+#include "text/piece_cache.h"
 #include "text/special_names.h"
 #include "text/split.h"
 #include "text/vocab_table.h"
@@ -13,8 +14,29 @@ namespace {
 struct BpeTables {
   VocabTable vocab;
   MergeTable merges;
-  std::vector<Token> byte_tokens;  // [256]
-  std::vector<Joined> byte_pairs;  // [256 * 256]
+  std::vector<Token> byte_tokens;  // [256]; kNoToken: such a byte has no token and is left out
+};
+
+// Appends the tokens that a piece merges into. Thread: one at a time.
+class PieceMerger {
+ public:
+  explicit PieceMerger(const BpeTables& tables) : tables_(tables), merger_(tables.merges) {}
+  void Append(std::string_view piece, std::vector<Token>& out) {
+    symbols_.clear();
+    merged_.clear();
+    for (const char c : piece) {
+      const Token token = tables_.byte_tokens[static_cast<uint8_t>(c)];
+      if (token != kNoToken) symbols_.push_back(token);
+    }
+    merger_.Merge(symbols_, merged_);
+    for (const MergedPart& part : merged_) out.push_back(part.token);
+  }
+
+ private:
+  const BpeTables& tables_;
+  Merger merger_;
+  std::vector<Token> symbols_;
+  std::vector<MergedPart> merged_;
 };
 
 class BpeTokenizer final : public Tokenizer {
@@ -29,7 +51,11 @@ class BpeTokenizer final : public Tokenizer {
   void Encode(std::string_view text, std::vector<Token>& out) const override {
     std::string normalized;
     if (normalize_nfc_) text = NormalizeNfc(text, normalized);
-    BpeMerger merger(tables_.merges, tables_.byte_tokens, tables_.byte_pairs);
+    PieceMerger merger(tables_);
+    PieceCache cache(text);
+    const auto merge = [&merger](std::string_view piece, std::vector<Token>& tokens) {
+      merger.Append(piece, tokens);
+    };
     const char* const end = text.data() + text.size();
     for (const char* begin = text.data(); begin != end;) {
       const char* const piece_end = scan_(begin, end);
@@ -39,7 +65,7 @@ class BpeTokenizer final : public Tokenizer {
       if (whole != kNoToken) {
         out.push_back(whole);
       } else {
-        merger.Append(piece, out);
+        cache.Append(piece, out, merge);
       }
     }
   }
@@ -68,7 +94,7 @@ class BpeTokenizer final : public Tokenizer {
 std::vector<uint8_t> FindReachable(const Vocab& vocab, const std::vector<uint8_t>& is_normal,
                                    const BpeTables& tables) {
   std::vector<uint8_t> reachable = is_normal;
-  BpeMerger merger(tables.merges, tables.byte_tokens, tables.byte_pairs);
+  PieceMerger merger(tables);
   std::vector<Token> merged;
   for (size_t i = 0; i < reachable.size(); ++i) {
     if (reachable[i] == 0) continue;
@@ -77,14 +103,6 @@ std::vector<uint8_t> FindReachable(const Vocab& vocab, const std::vector<uint8_t
     reachable[i] = merged.size() == 1 && merged[0] == static_cast<Token>(i);
   }
   return reachable;
-}
-
-void FillBytePairs(BpeTables& tables) {
-  for (const Token left : tables.byte_tokens) {
-    for (const Token right : tables.byte_tokens) {
-      tables.byte_pairs.push_back(tables.merges.Find(left, right));
-    }
-  }
 }
 
 Status CheckBytes(const BpeTables& tables) {
@@ -109,11 +127,9 @@ Result<BpeTables> MakeTables(const Vocab& vocab) {
     HEARTH_TRY(CheckBytes(tables));
     HEARTH_ASSIGN(tables.vocab, VocabTable::Make(vocab.tokens, is_normal));
     HEARTH_ASSIGN(tables.merges, MergeTable::FromRanks(tables.vocab));
-    FillBytePairs(tables);
     return tables;
   }
   HEARTH_ASSIGN(tables.merges, MergeTable::FromMerges(vocab.merges));
-  FillBytePairs(tables);
   const std::vector<uint8_t> findable =
       vocab.whole_pieces_first ? is_normal : FindReachable(vocab, is_normal, tables);
   HEARTH_ASSIGN(tables.vocab, VocabTable::Make(vocab.tokens, findable));

@@ -37,30 +37,41 @@ struct SpmTables {
   bool words_part = false;         // no token crosses from a non-space to a space
 };
 
-// Merges the characters of `word` and appends what they become.
-void MergeWord(const SpmTables& tables, std::string_view word, MergeHeap& heap,
-               std::vector<uint32_t>& offsets, std::vector<Token>& out) {
-  heap.Start();
-  offsets.clear();
-  const char* const end = word.data() + word.size();
-  for (const char* p = word.data(); p != end;) {
-    const size_t bytes = CharBytes(p, end);
-    offsets.push_back(static_cast<uint32_t>(p - word.data()));
-    heap.Add(tables.vocab.Find(std::string_view(p, bytes)));
-    p += bytes;
-  }
-  offsets.push_back(static_cast<uint32_t>(word.size()));
-  heap.Run();
-  for (uint32_t i = heap.first(); i != MergeHeap::kNone; i = heap.next(i)) {
-    if (heap.token(i) != kNoToken) {
-      out.push_back(heap.token(i));
-      continue;
+// Merges the characters of words and appends what they become. Thread: one at a time.
+class WordMerger {
+ public:
+  explicit WordMerger(const SpmTables& tables) : tables_(tables), merger_(tables.merges) {}
+  void Append(std::string_view word, std::vector<Token>& out) {
+    symbols_.clear();
+    offsets_.clear();
+    merged_.clear();
+    const char* const end = word.data() + word.size();
+    for (const char* p = word.data(); p != end;) {
+      const size_t bytes = CharBytes(p, end);
+      offsets_.push_back(static_cast<size_t>(p - word.data()));
+      symbols_.push_back(tables_.vocab.Find(std::string_view(p, bytes)));
+      p += bytes;
     }
-    for (uint32_t at = offsets[i]; at < offsets[i + 1]; ++at) {
-      out.push_back(tables.byte_tokens[static_cast<uint8_t>(word[at])]);
+    offsets_.push_back(word.size());
+    merger_.Merge(symbols_, merged_);
+    for (const MergedPart& part : merged_) {
+      if (part.token != kNoToken) {
+        out.push_back(part.token);
+        continue;
+      }
+      for (size_t at = offsets_[part.begin]; at < offsets_[part.begin + 1]; ++at) {
+        out.push_back(tables_.byte_tokens[static_cast<uint8_t>(word[at])]);
+      }
     }
   }
-}
+
+ private:
+  const SpmTables& tables_;
+  Merger merger_;
+  std::vector<Token> symbols_;
+  std::vector<size_t> offsets_;  // of the symbols in the word, and its end
+  std::vector<MergedPart> merged_;
+};
 
 // Past the spaces at the front and what follows them up to the next space.
 size_t WordEnd(std::string_view text, size_t begin) {
@@ -106,8 +117,7 @@ class SpmTokenizer final : public Tokenizer {
 
  private:
   void EncodeSpaced(std::string_view text, std::vector<Token>& out) const {
-    MergeHeap heap(tables_.merges);
-    std::vector<uint32_t> offsets;
+    WordMerger merger(tables_);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = tables_.words_part ? WordEnd(text, begin) : text.size();
       const std::string_view word = text.substr(begin, end - begin);
@@ -116,7 +126,7 @@ class SpmTokenizer final : public Tokenizer {
       if (whole != kNoToken) {
         out.push_back(whole);
       } else {
-        MergeWord(tables_, word, heap, offsets, out);
+        merger.Append(word, out);
       }
     }
   }
@@ -183,15 +193,14 @@ Result<MergeTable> MergesOfScores(const Vocab& vocab, const VocabTable& table) {
   std::vector<float> best_first = vocab.scores;
   std::sort(best_first.begin(), best_first.end(), std::greater<>());
   best_first.erase(std::unique(best_first.begin(), best_first.end()), best_first.end());
-  std::vector<Merge> merges;
-  std::vector<uint32_t> ranks;
-  AppendCuts(table, merges);
-  for (const Merge& merge : merges) {
-    const float score = vocab.scores[static_cast<size_t>(merge.merged)];
+  std::vector<uint32_t> rank_of_token;
+  for (const float score : vocab.scores) {
     const auto at = std::lower_bound(best_first.begin(), best_first.end(), score, std::greater<>());
-    ranks.push_back(static_cast<uint32_t>(at - best_first.begin()));
+    rank_of_token.push_back(static_cast<uint32_t>(at - best_first.begin()));
   }
-  return MergeTable::FromMerges(merges, ranks);
+  std::vector<Merge> merges;
+  AppendCuts(table, merges);
+  return MergeTable::FromTokenRanks(merges, std::move(rank_of_token));
 }
 
 bool CrossesIntoSpace(std::string_view bytes) {
@@ -214,13 +223,12 @@ Result<SpmTables> MakeTables(Vocab& vocab) {
   } else {
     HEARTH_ASSIGN(tables.merges, MergeTable::FromMerges(vocab.merges));
   }
-  MergeHeap heap(tables.merges);
-  std::vector<uint32_t> offsets;
+  WordMerger merger(tables);
   std::vector<Token> merged;
   for (size_t i = 0; i < findable.size(); ++i) {
     if (findable[i] == 0) continue;
     merged.clear();
-    MergeWord(tables, vocab.tokens[i], heap, offsets, merged);
+    merger.Append(vocab.tokens[i], merged);
     findable[i] = merged.size() == 1 && merged[0] == static_cast<Token>(i);
   }
   HEARTH_ASSIGN(tables.words, VocabTable::Make(vocab.tokens, findable));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer.h"
 
+#include "text/bpe.h"
 #include "text/bpe_tokenizer.h"
 #include "text/spm.h"
 
@@ -8,7 +9,7 @@ namespace hearth {
 namespace {
 
 // Far above every known vocabulary (gemma: 262,144), far below what would hurt.
-constexpr size_t kMaxTokens = size_t{1} << 21;
+constexpr size_t kMaxTokens = MergeTable::kMaxTokens;
 // o200k's longest has 128. Building the tables takes the square of it.
 constexpr size_t kMaxTokenBytes = 512;
 

@@ -40,8 +40,9 @@ def assigned_code_points():
 def long_strings(rng):
     """Pieces far beyond the length at which merging changes its method."""
     for alphabet in ("a", "ab", "A", "aA", " ", "\n", " \n", "!", "=-", "'", "\u0928\u092e\u0938\u094d",
-                     "\u4e2d\u6587", "\u0301", "abcdefghij", "\U0001f600"):
-        for length in (63, 64, 65, 66, 100, 513, 3000):
+                     "\u4e2d\u6587", "\u0301", "abcdeinorst", "ETAOIN", "\U0001f600", "_", ".", "-=",
+                     "0123456789abcdef", "xyzXYZ"):
+        for length in (15, 16, 17, 31, 32, 33, 255, 256, 257, 400, 511, 512, 513, 700, 3000, 9000):
             yield "".join(rng.choice(alphabet) for _ in range(length))
 
 
