@@ -150,7 +150,8 @@ HeaderText::Words HeaderText::Split() const {
   }
   const auto size = static_cast<uint32_t>(text_.size());
   for (size_t i = 0; i < cuts.size(); ++i) {
-    auto [at, place] = cuts[i];
+    uint32_t at = cuts[i].first;
+    Place place = cuts[i].second;
     if (place == Place::kChannel) ++words.num_channels;
     words.last_segment = at;
     const uint32_t end = i + 1 < cuts.size() ? cuts[i + 1].first : size;
