@@ -37,11 +37,16 @@ Result<TemplateProgram> TemplateProgram::Compile(std::string_view source,
   return TemplateProgram(program, limits);
 }
 
-Result<std::string> TemplateProgram::Run(std::string_view context) const {
-  const HearthTemplateLimits limits = {.fuel = limits_.fuel,
-                                       .work = limits_.work,
-                                       .output_bytes = limits_.output_bytes,
-                                       .recursion = limits_.recursion};
+Result<std::string> TemplateProgram::Run(std::string_view context,
+                                         std::optional<int64_t> now) const {
+  const uint64_t size = context.size();
+  const HearthTemplateLimits limits = {
+      .fuel = limits_.fuel + limits_.fuel_per_byte * size,
+      .work = limits_.work + limits_.work_per_byte * size,
+      .output_bytes = limits_.output_bytes + limits_.output_per_byte * size,
+      .now = now.value_or(0),
+      .recursion = limits_.recursion,
+      .has_now = now.has_value()};
   HearthBytes out = {};
   const HearthTemplateOutcome outcome =
       hearth_template_render(program_.get(), Data(context), context.size(), &limits, &out);

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,13 +16,14 @@ namespace hearth {
 struct TemplateLimits {
   // Largest template seen in a public model: 20 KB.
   size_t source_bytes = size_t{256} << 10;
-  // Instructions of the template machine. A turn of the longest public template takes about 300.
-  uint64_t fuel = 2'000'000;
-  // Bytes read or written by operations inside the template, in total: bounds time and memory.
-  uint64_t work = uint64_t{1} << 30;
-  uint64_t output_bytes = uint64_t{64} << 20;
-  // Macros and loops inside each other while running.
-  uint32_t recursion = 64;
+  // Instructions of the template machine, and bytes read or made by operations inside the
+  // template: together they bound time and memory. A conversation buys more of both, per byte of
+  // its context: the greediest public template takes 3 instructions and 9 bytes of work per byte.
+  uint64_t fuel = 200'000, fuel_per_byte = 16;
+  uint64_t work = uint64_t{16} << 20, work_per_byte = 64;
+  uint64_t output_bytes = uint64_t{1} << 20, output_per_byte = 8;
+  // Macros (4 each) and loops inside each other while running: schemas are walked by recursion.
+  uint32_t recursion = 256;
 };
 
 // Immutable once made: safe to share between threads.
@@ -33,7 +35,8 @@ class TemplateProgram {
 
   // `context` is a JSON object, the variables of the template. kInvalid: the template refused or
   // failed; kExhausted: it ran into a limit. The message is the template's own.
-  Result<std::string> Run(std::string_view context) const;
+  // `now`: seconds since 1970, for templates that tell a date; without one they cannot ask.
+  Result<std::string> Run(std::string_view context, std::optional<int64_t> now = {}) const;
 
  private:
   struct Free {

@@ -15,7 +15,9 @@ struct HearthBytes {
 
 struct HearthTemplateLimits {
   uint64_t fuel, work, output_bytes;
+  int64_t now;  // seconds since 1970, for strftime_now
   uint32_t recursion;
+  bool has_now;
 };
 
 // Null, and a message in `error`, when the template does not parse.

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversations as templates expect them, and replies as they come back.
+#include "templates/jinja_format.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace hearth {
+namespace {
+
+// Names that end an assistant's turn in some family. A model file names one end token, and often
+// not the one its template writes.
+constexpr std::array kTurnEnds = {"<|im_end|>", "<|eot_id|>",      "<|eom_id|>",      "<|end|>",
+                                  "</s>",       "<|endoftext|>",   "<|end_of_text|>", "<eos>",
+                                  "<|eos|>",    "<|end_of_turn|>", "<end_of_turn>"};
+
+// Special tokens that are part of what a reply says; others are not shown.
+bool IsReplyTag(std::string_view name) {
+  constexpr std::array kTags = {"<think>", "</think>", "<tool_call>", "</tool_call>",
+                                "<|python_tag|>"};
+  return std::find(kTags.begin(), kTags.end(), name) != kTags.end();
+}
+
+const char* RoleName(Role role) {
+  switch (role) {
+    case Role::kSystem:
+    case Role::kDeveloper:  // the same person to every template seen
+      return "system";
+    case Role::kUser:
+      return "user";
+    case Role::kAssistant:
+      return "assistant";
+    case Role::kTool:
+      return "tool";
+  }
+  return "user";
+}
+
+// Templates dump arguments as JSON, so they get the object, unless the model wrote none.
+Json Arguments(const std::string& text) {
+  auto parsed = ParseJson(text);
+  if (parsed.ok() && parsed->object() != nullptr) return MarkJson(*parsed);
+  return Mark(text);
+}
+
+Json MessageContext(const Message& message) {
+  JsonObject context;
+  context.push_back({"role", RoleName(message.role)});
+  context.push_back({"content", Mark(message.content)});
+  if (!message.reasoning.empty()) {
+    // Two names are in use; templates look for one of them.
+    context.push_back({"reasoning_content", Mark(message.reasoning)});
+    context.push_back({"thinking", Mark(message.reasoning)});
+  }
+  if (!message.tool_calls.empty()) {
+    JsonArray calls;
+    for (const ToolCall& call : message.tool_calls) {
+      JsonObject function = {{"name", Mark(call.name)}, {"arguments", Arguments(call.arguments)}};
+      calls.push_back(JsonObject{
+          {"type", "function"}, {"id", Mark(call.id)}, {"function", std::move(function)}});
+    }
+    context.push_back({"tool_calls", std::move(calls)});
+  }
+  if (!message.name.empty()) context.push_back({"name", Mark(message.name)});
+  if (!message.tool_call_id.empty()) {
+    context.push_back({"tool_call_id", Mark(message.tool_call_id)});
+  }
+  return context;
+}
+
+Json ToolContext(const ToolDefinition& tool) {
+  JsonObject function = {{"name", Mark(tool.name)}};
+  function.push_back({"description", Mark(tool.description)});
+  if (!tool.parameters.is_null()) function.push_back({"parameters", MarkJson(tool.parameters)});
+  return JsonObject{{"type", "function"}, {"function", std::move(function)}};
+}
+
+// The spelling of a token of the vocabulary: the template's own, so not marked.
+Json TokenName(const Tokenizer& tokenizer, std::optional<Token> token) {
+  if (!token) return "";
+  return tokenizer.Bytes(*token);
+}
+
+// Seconds since 1970 of YYYY-MM-DD, 00:00.
+Result<int64_t> SecondsOf(const std::string& date) {
+  int year = 0, month = 0, day = 0, end = 0;
+  const int read = std::sscanf(date.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &end);
+  if (read != 3 || static_cast<size_t>(end) != date.size() || month < 1 || month > 12 || day < 1 ||
+      day > 31) {
+    return Error(Code::kInvalid, "date %s: expected YYYY-MM-DD", Quoted(date).c_str());
+  }
+  // Days since 1970-01-01 in the proleptic Gregorian calendar, years counted from March.
+  const int64_t y = year - (month <= 2 ? 1 : 0);
+  const int64_t era = y / 400, year_of_era = y - era * 400;
+  const int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  return (era * 146097 + day_of_era - 719468) * 86400;
+}
+
+class TextReplyReader : public ReplyReader {
+ public:
+  TextReplyReader(const Tokenizer& tokenizer, ToolCallStyle style, bool begins_in_reasoning)
+      : tokenizer_(tokenizer), parser_(style, begins_in_reasoning) {}
+
+  void Feed(Token token, std::vector<ReplyEvent>& out) override {
+    if (token < 0 || token >= tokenizer_.vocab_size()) return;
+    const std::string_view bytes = tokenizer_.Bytes(token);
+    if (!tokenizer_.IsSpecial(token) || IsReplyTag(bytes)) parser_.Feed(bytes, out);
+  }
+  void Finish(std::vector<ReplyEvent>& out) override { parser_.Finish(out); }
+
+ private:
+  const Tokenizer& tokenizer_;
+  ToolCallParser parser_;
+};
+
+}  // namespace
+
+std::string TemplateContext(const Conversation& conversation, const Tokenizer& tokenizer) {
+  JsonArray messages, tools;
+  for (const Message& message : conversation.messages) messages.push_back(MessageContext(message));
+  for (const ToolDefinition& tool : conversation.tools) tools.push_back(ToolContext(tool));
+  const TokenizerTraits& traits = tokenizer.traits();
+  JsonObject context;
+  context.push_back({"messages", std::move(messages)});
+  context.push_back({"tools", tools.empty() ? Json() : Json(std::move(tools))});
+  context.push_back({"documents", Json()});
+  context.push_back({"add_generation_prompt", true});
+  context.push_back({"bos_token", TokenName(tokenizer, traits.bos)});
+  context.push_back({"eos_token", TokenName(tokenizer, traits.eos)});
+  if (conversation.reasoning_effort) {
+    constexpr std::array kEfforts = {"low", "medium", "high"};
+    context.push_back(
+        {"reasoning_effort", kEfforts[static_cast<size_t>(*conversation.reasoning_effort)]});
+  }
+  return WriteJson(context);
+}
+
+JinjaChatFormat::JinjaChatFormat(TemplateProgram program, const Tokenizer& tokenizer)
+    : program_(std::move(program)), tokenizer_(tokenizer), finder_(tokenizer) {
+  if (tokenizer.traits().eos) stop_tokens_.push_back(*tokenizer.traits().eos);
+  for (const char* name : kTurnEnds) {
+    const auto token = tokenizer.Special(name);
+    if (token &&
+        std::find(stop_tokens_.begin(), stop_tokens_.end(), *token) == stop_tokens_.end()) {
+      stop_tokens_.push_back(*token);
+    }
+  }
+}
+
+Result<std::unique_ptr<JinjaChatFormat>> JinjaChatFormat::Make(std::string_view source,
+                                                               const Tokenizer& tokenizer,
+                                                               const TemplateLimits& limits) {
+  HEARTH_ASSIGN(TemplateProgram program, TemplateProgram::Compile(source, limits));
+  std::unique_ptr<JinjaChatFormat> format(new JinjaChatFormat(std::move(program), tokenizer));
+  format->tool_call_style_ = ToolCallStyleOf(source);
+  // A prompt shows whether the model begins its reply inside a thought. Some templates refuse this
+  // one (no tools, no system message), and say so again when asked to.
+  Conversation hello;
+  hello.messages.emplace_back().content = "Hello";
+  auto pieces = format->RenderPieces(hello, {.date = "2024-01-01"});
+  std::string tail;
+  if (pieces.ok()) {
+    for (const PromptPiece& piece : *pieces) tail += piece.text;
+  }
+  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.pop_back();
+  format->begins_in_reasoning_ = tail.ends_with("<think>");
+  return format;
+}
+
+Result<std::vector<PromptPiece>> JinjaChatFormat::RenderPieces(const Conversation& conversation,
+                                                               const RenderOptions& options) const {
+  std::optional<int64_t> now;
+  if (!options.date.empty()) {
+    HEARTH_ASSIGN(now, SecondsOf(options.date));
+  }
+  HEARTH_ASSIGN(const std::string rendered,
+                program_.Run(TemplateContext(conversation, tokenizer_), now));
+  return finder_.Split(rendered);
+}
+
+Result<std::vector<Token>> JinjaChatFormat::Render(const Conversation& conversation,
+                                                   const RenderOptions& options) const {
+  HEARTH_ASSIGN(const auto pieces, RenderPieces(conversation, options));
+  std::vector<Token> tokens;
+  for (const PromptPiece& piece : pieces) {
+    if (piece.special) {
+      tokens.push_back(*piece.special);
+    } else if (tokens.empty()) {
+      tokenizer_.Encode(piece.text, tokens);
+    } else {
+      tokenizer_.EncodeMore(piece.text, tokens);
+    }
+  }
+  return tokens;
+}
+
+std::unique_ptr<ReplyReader> JinjaChatFormat::NewReader() const {
+  return std::make_unique<TextReplyReader>(tokenizer_, tool_call_style_, begins_in_reasoning_);
+}
+
+}  // namespace hearth
