@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 namespace hearth {
 namespace {
@@ -82,12 +81,22 @@ Json TokenName(const Tokenizer& tokenizer, std::optional<Token> token) {
   return tokenizer.Bytes(*token);
 }
 
+// `size` digits at `at`, or -1.
+int Digits(std::string_view text, size_t at, size_t size) {
+  int number = 0;
+  for (const char c : text.substr(at, size)) {
+    if (c < '0' || c > '9') return -1;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
 // Seconds since 1970 of YYYY-MM-DD, 00:00.
 Result<int64_t> SecondsOf(const std::string& date) {
-  int year = 0, month = 0, day = 0, end = 0;
-  const int read = std::sscanf(date.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &end);
-  if (read != 3 || static_cast<size_t>(end) != date.size() || month < 1 || month > 12 || day < 1 ||
-      day > 31) {
+  const bool is_date = date.size() == 10 && date[4] == '-' && date[7] == '-';
+  const int year = is_date ? Digits(date, 0, 4) : -1;
+  const int month = is_date ? Digits(date, 5, 2) : 0, day = is_date ? Digits(date, 8, 2) : 0;
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > 31) {
     return Error(Code::kInvalid, "date %s: expected YYYY-MM-DD", Quoted(date).c_str());
   }
   // Days since 1970-01-01 in the proleptic Gregorian calendar, years counted from March.

@@ -14,24 +14,6 @@ constexpr uint32_t kTwins = 0x40000, kHighTwins = 0x80000, kHighPieces = 0xb0000
 constexpr uint32_t kLowPieces = 0xc0000, kBytes = 0xd0000, kEndMarks = 0xe0000;
 constexpr uint32_t kHighShift = 0x60000;
 
-void AppendUtf8(uint32_t code_point, std::string& out) {
-  const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (code_point < 0x80) return put(code_point);
-  if (code_point < 0x800) {
-    put(0xc0 | code_point >> 6);
-    return put(0x80 | (code_point & 0x3f));
-  }
-  if (code_point < 0x10000) {
-    put(0xe0 | code_point >> 12);
-    put(0x80 | (code_point >> 6 & 0x3f));
-    return put(0x80 | (code_point & 0x3f));
-  }
-  put(0xf0 | code_point >> 18);
-  put(0x80 | (code_point >> 12 & 0x3f));
-  put(0x80 | (code_point >> 6 & 0x3f));
-  put(0x80 | (code_point & 0x3f));
-}
-
 bool IsMarked(uint32_t code_point) { return code_point >= kTwins && code_point < kEndMarks; }
 
 // A code point at the front of `rest`, which is a template's output and so valid UTF-8.

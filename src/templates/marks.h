@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks: how text out of a message stays recognisable inside a template's output.
-//
-// Each character of a message goes into the template as its twin, a code point in planes that
-// Unicode leaves unassigned; the template's own text keeps its code points. In the output, twins
-// are text, and only a run of unmarked characters can spell a special token. The engine looks at
-// the plain side of twins (rust/hearth_templates/src/marks.rs) but gives back the twins, so a
-// template may cut, join, reverse or re-case a message as it likes.
-//
-//   planes 0-3     +0x40000 -> planes 4-7       every assigned character but those below
-//   planes 14-16   -0x60000 -> planes 8-10      tags, variation selectors, private use
-//   planes 4-13    a pair in planes 11 and 12   unassigned; user text may hold them all the same
-//   a broken byte  0xd0000 + byte               bytes that are not UTF-8
 #pragma once
 #include <optional>
 #include <string>
@@ -21,6 +10,17 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 namespace hearth {
+
+// Each character of a message goes into the template as its twin, a code point in planes that
+// Unicode leaves unassigned; the template's own text keeps its code points. In the output, twins
+// are text, and only a run of unmarked characters can spell a special token. The engine looks at
+// the plain side of twins (rust/hearth_templates/src/marks.rs) but gives back the twins, so a
+// template may cut, join, reverse or re-case a message as it likes.
+//
+//   planes 0-3     +0x40000 -> planes 4-7       every assigned character but those below
+//   planes 14-16   -0x60000 -> planes 8-10      tags, variation selectors, private use
+//   planes 4-13    a pair in planes 11 and 12   unassigned; user text may hold them all the same
+//   a broken byte  0xd0000 + byte               bytes that are not UTF-8
 
 // Total: any bytes. Unmark(Mark(text)) is `text`.
 std::string Mark(std::string_view text);

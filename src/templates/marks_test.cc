@@ -6,19 +6,15 @@
 #include <random>
 
 #include "templates/testing_tokenizer.h"
+#include "text/utf8.h"
 
 namespace hearth {
 namespace {
 
-std::string Utf8(uint32_t c) {
-  if (c < 0x80) return {static_cast<char>(c)};
-  if (c < 0x800) return {static_cast<char>(0xc0 | c >> 6), static_cast<char>(0x80 | (c & 0x3f))};
-  if (c < 0x10000) {
-    return {static_cast<char>(0xe0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 0x3f)),
-            static_cast<char>(0x80 | (c & 0x3f))};
-  }
-  return {static_cast<char>(0xf0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 0x3f)),
-          static_cast<char>(0x80 | (c >> 6 & 0x3f)), static_cast<char>(0x80 | (c & 0x3f))};
+std::string Utf8(uint32_t code_point) {
+  std::string out;
+  AppendUtf8(code_point, out);
+  return out;
 }
 
 TEST(Marks, EveryCodePointSurvivesAndIsMarked) {

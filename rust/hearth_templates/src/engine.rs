@@ -9,6 +9,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Tuple;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -73,7 +74,7 @@ impl Template {
         let mut template = Template {
             instructions: Instructions::new("", ""),
             blocks: BTreeMap::new(),
-            env: environment(),
+            env: ENVIRONMENT.get_or_init(environment).clone(),
             source: leaked,
         };
         // SAFETY: lives until Template::drop, which drops the instructions first.
@@ -128,6 +129,9 @@ fn without_generation(source: &str) -> String {
     out.push_str(rest);
     out
 }
+
+/// The same for every template: what they change is their own.
+static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();
 
 fn environment() -> Environment<'static> {
     let mut env = Environment::empty();

@@ -392,6 +392,10 @@ pub fn add_to(env: &mut Environment) {
         "last",
         callable(|_, a| Ok(items(&a.need(0, "value")?)?.last().cloned().unwrap_or_default())),
     );
+    add_text_filters(env);
+}
+
+fn add_text_filters(env: &mut Environment) {
     env.add_filter("string", callable(|_, args| Ok(subject(args)?.into())));
     env.add_filter("safe", callable(|_, args| Ok(Value::from_safe_string(subject(args)?))));
     env.add_filter(

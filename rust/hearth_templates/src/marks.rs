@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks: how text from a message is told from text of the template, character by character.
-//
+
 // C++ sends every character of a message as its twin in planes that Unicode leaves unassigned
 // (src/templates/marks.h has the table). A twin keeps its identity through joining, slicing and
 // repeating; everything here that looks at characters looks at their plain side and gives back

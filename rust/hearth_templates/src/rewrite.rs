@@ -308,6 +308,17 @@ pub fn statement<'a>(stmt: &Stmt<'a>) -> Made<Stmt<'a>> {
             let made = ast::Set { target: target(&node.target)?, expr };
             Stmt::Set(Spanned::new(made, node.span()))
         }
+        Stmt::Macro(node) => Stmt::Macro(macro_node(node)?),
+        Stmt::Continue(node) => Stmt::Continue(Spanned::new(ast::Continue, node.span())),
+        Stmt::Break(node) => Stmt::Break(Spanned::new(ast::Break, node.span())),
+        Stmt::Do(node) => Stmt::Do(Spanned::new(ast::Do { call: call(&node.call)? }, node.span())),
+        other => return block(other),
+    })
+}
+
+/// Statements around a body that is text to something else.
+fn block<'a>(stmt: &Stmt<'a>) -> Made<Stmt<'a>> {
+    Ok(match stmt {
         Stmt::SetBlock(node) => {
             let made = ast::SetBlock {
                 target: target(&node.target)?,
@@ -321,7 +332,6 @@ pub fn statement<'a>(stmt: &Stmt<'a>) -> Made<Stmt<'a>> {
                 ast::FilterBlock { filter: expression(&node.filter)?, body: body(&node.body)? };
             Stmt::FilterBlock(Spanned::new(made, node.span()))
         }
-        Stmt::Macro(node) => Stmt::Macro(macro_node(node)?),
         Stmt::CallBlock(node) => {
             let made = ast::CallBlock {
                 call: call(&node.call)?,
@@ -329,9 +339,6 @@ pub fn statement<'a>(stmt: &Stmt<'a>) -> Made<Stmt<'a>> {
             };
             Stmt::CallBlock(Spanned::new(made, node.span()))
         }
-        Stmt::Continue(node) => Stmt::Continue(Spanned::new(ast::Continue, node.span())),
-        Stmt::Break(node) => Stmt::Break(Spanned::new(ast::Break, node.span())),
-        Stmt::Do(node) => Stmt::Do(Spanned::new(ast::Do { call: call(&node.call)? }, node.span())),
         _ => return refuse("blocks, includes, imports, extends or autoescape"),
     })
 }

@@ -214,6 +214,17 @@ fn any_edge(args: &Args, test: impl Fn(&[char]) -> bool) -> Result<Value, Error>
     Ok(Value::from(false))
 }
 
+fn remove_edge(text: &str, args: &Args, prefix: bool) -> Result<Value, Error> {
+    let (all, part) = (chars(text), chars(&args.need_text(0, "affix")?));
+    let keep = all.len().saturating_sub(part.len());
+    let edge = if prefix { &all[..all.len() - keep] } else { &all[keep..] };
+    Ok(match (same(edge, &part), prefix) {
+        (false, _) => Value::from(text),
+        (true, true) => value(&all[part.len()..]),
+        (true, false) => value(&all[..keep]),
+    })
+}
+
 fn partition(text: &str, args: &Args, from_right: bool) -> Result<Value, Error> {
     let (text, separator) = (chars(text), chars(&args.need_text(0, "sep")?));
     let found = find_all(&text, &separator, usize::MAX);
@@ -313,17 +324,7 @@ pub fn method(text: &str, name: &str, args: &Args) -> Result<Value, Error> {
             let all = all();
             all.len() >= p.len() && same(&all[all.len() - p.len()..], p)
         })?,
-        "removeprefix" | "removesuffix" => {
-            let (all, part) = (all(), chars(&args.need_text(0, "affix")?));
-            let keep = all.len().saturating_sub(part.len());
-            let prefix = name == "removeprefix";
-            let edge = if prefix { &all[..all.len() - keep] } else { &all[keep..] };
-            match (same(edge, &part), prefix) {
-                (false, _) => Value::from(text),
-                (true, true) => value(&all[part.len()..]),
-                (true, false) => value(&all[..keep]),
-            }
-        }
+        "removeprefix" | "removesuffix" => remove_edge(text, args, name == "removeprefix")?,
         "format" => format(text, args)?.into(),
         "upper" => upper(text).into(),
         "lower" | "casefold" => lower(text).into(),
