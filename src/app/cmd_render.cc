@@ -11,6 +11,7 @@
 #include "app/commands.h"
 #include "app/open_format.h"
 #include "app/open_tokenizer.h"
+#include "app/terminal.h"
 #include "base/json.h"
 
 namespace hearth {
@@ -53,11 +54,7 @@ std::string TextOf(const std::vector<Token>& tokens, const Tokenizer& tokenizer,
     } else if (tokenizer.IsSpecial(token)) {
       out.append("\x1b[1;36m").append(bytes).append("\x1b[0m");
     } else {
-      for (const char c : bytes) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool is_control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
-        out += is_control ? Printf("\\x%02x", byte) : std::string(1, c);
-      }
+      out += ForTerminal(bytes);
     }
   }
   return out + "\n";

@@ -21,6 +21,7 @@ int RunCommandLine(int argc, char** argv) {
   Command chosen;
   AddInspect(app, chosen);
   AddEval(app, chosen);
+  AddRun(app, chosen);
   AddTokenize(app, chosen);
   AddRender(app, chosen);
   try {

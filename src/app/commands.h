@@ -17,6 +17,8 @@ using Command = std::function<Status()>;
 
 void AddInspect(CLI::App& app, Command& chosen);
 void AddEval(CLI::App& app, Command& chosen);
+void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
+void AddRun(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sequence on a backend of its own: what commands use until, and beside, the engine.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -29,6 +30,11 @@ class LoneSequence {
   // Computes `tokens` in slices of at most `chunk`; gives the logits of the last one, or of all.
   Status Append(std::span<const Token> tokens, int chunk, bool every_row, const Emit& emit);
   int num_computed() const { return num_computed_; }
+  // Forgets everything after the first `count` tokens.
+  int Rewind(int count) {
+    num_computed_ = std::min(count, num_computed_);
+    return num_computed_;
+  }
   Backend& backend() { return *backend_; }
 
  private:

@@ -1,9 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/open_format.h"
 
+#include <algorithm>
+
+#include "base/json.h"
+#include "platform/file.h"
+#include "templates/jinja_format.h"
 #include "text/harmony.h"
+#include "weights/gguf.h"
 
 namespace hearth {
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{4} << 20;
+
+// A list of named templates is allowed there; "default" is the one for chat.
+Result<std::string> TemplateOfConfig(const std::string& path) {
+  HEARTH_ASSIGN(const std::string text, ReadTextFile(path, kMaxConfigBytes));
+  HEARTH_ASSIGN(const Json config, ParseJson(text).Within(path));
+  const Json* found = config.Find("chat_template");
+  if (found != nullptr && found->string() != nullptr) return *found->string();
+  const JsonArray* list = found != nullptr ? found->array() : nullptr;
+  for (const Json& entry : list != nullptr ? *list : JsonArray()) {
+    const Json* name = entry.Find("name");
+    const Json* body = entry.Find("template");
+    if (name == nullptr || name->string() == nullptr || *name->string() != "default") continue;
+    if (body != nullptr && body->string() != nullptr) return *body->string();
+  }
+  return Error(Code::kNotFound, "%s: no chat_template in it", path.c_str());
+}
+
+Result<std::string> TemplateOfGguf(const std::string& path) {
+  HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  HEARTH_ASSIGN(const Gguf gguf, ParseGguf(file.bytes()).Within(path));
+  const GgufValue* value = gguf.metadata.Find("tokenizer.chat_template");
+  const std::optional<std::string_view> text = value != nullptr ? value->String() : std::nullopt;
+  if (text) return std::string(*text);
+  return Error(Code::kNotFound, "%s: no tokenizer.chat_template in it", path.c_str());
+}
+
+Result<std::string> TemplateNear(const std::string& path) {
+  std::string directory = path;
+  if (!IsDirectory(path)) {
+    if (!path.ends_with(".json")) return TemplateOfGguf(path);
+    const size_t slash = path.rfind('/');
+    directory = slash == std::string::npos ? "." : path.substr(0, slash);
+  }
+  const std::string alone = directory + "/chat_template.jinja";
+  if (FileExists(alone)) return ReadTextFile(alone, kMaxConfigBytes);
+  return TemplateOfConfig(directory + "/tokenizer_config.json");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, const std::string& name,
                                                    const Tokenizer& tokenizer) {
@@ -12,8 +60,10 @@ Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, cons
                  Quoted(name).c_str());
   }
   if (name == "harmony" || HarmonyTokens::Find(tokenizer).ok()) return MakeHarmonyFormat(tokenizer);
-  return Error(Code::kUnsupported, "%s: not a harmony model, and it brings no chat template",
-               path.c_str());
+  HEARTH_ASSIGN(const std::string source, TemplateNear(path));
+  HEARTH_ASSIGN(std::unique_ptr<JinjaChatFormat> format,
+                JinjaChatFormat::Make(source, tokenizer).Within(path + ": chat template"));
+  return std::unique_ptr<ChatFormat>(std::move(format));
 }
 
 }  // namespace hearth

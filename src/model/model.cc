@@ -57,6 +57,11 @@ Result<Model> LoadModel(std::shared_ptr<const WeightFile> file) {
   model.file = std::move(file);
   HEARTH_ASSIGN(model.spec, Describe(*model.file));
   HEARTH_TRY(TakeVocabulary(*model.file, model.spec));
+  // Each layer has tensors of its own, so a count above theirs is a lie; it would cost memory.
+  if (model.spec.layers.size() > model.file->tensors().size()) {
+    return Error(Code::kCorrupt, "%zu layers, but only %zu tensors", model.spec.layers.size(),
+                 model.file->tensors().size());
+  }
   model.layers.resize(model.spec.layers.size());
   const Binder binder(*model.file);
   switch (model.file->format()) {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// hearth eval perplexity: how well a model predicts a text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "app/commands.h"
+#include "app/lone_sequence.h"
+#include "app/open_model.h"
+#include "app/open_tokenizer.h"
+#include "model/reference.h"
+#include "platform/file.h"
+
+namespace hearth {
+namespace {
+
+struct Flags {
+  std::string model, text, backend = "cpu";
+  int context = 512;
+  CpuFlags cpu;
+};
+
+// -ln of the probability the logits give `token`.
+template <class T>
+double Surprise(std::span<const T> logits, Token token) {
+  double top = -INFINITY, sum = 0;
+  for (const T logit : logits) top = std::max(top, static_cast<double>(logit));
+  for (const T logit : logits) sum += std::exp(static_cast<double>(logit) - top);
+  return top + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(token)]);
+}
+
+struct Sum {
+  double surprise = 0;
+  int64_t tokens = 0;
+};
+
+// Every token of the piece but its first is predicted from those before it. `sequence` serves every
+// piece: making one packs all weights.
+Status Add(const Model& model, const Flags& flags, std::span<const Token> piece,
+           std::optional<LoneSequence>& sequence, Sum& sum) {
+  size_t next = 1;
+  const auto count = [&](auto logits) {
+    if (next < piece.size()) {
+      sum.surprise += Surprise(logits, piece[next]);
+      ++sum.tokens;
+    }
+    ++next;
+  };
+  if (flags.backend == "reference") {
+    Reference reference(model);
+    return reference.Append(piece, Reference::Wanted::kEveryRow,
+                            [&](int, std::span<const double> logits) { count(logits); });
+  }
+  if (!sequence) {
+    HEARTH_ASSIGN(LoneSequence made, LoneSequence::Make(model, flags.cpu, flags.context));
+    sequence.emplace(std::move(made));
+  }
+  sequence->Rewind(0);
+  return sequence->Append(piece, 64, true, [&](std::span<const float> logits) { count(logits); });
+}
+
+Status Perplexity(const Flags& flags) {
+  constexpr size_t kMaxText = size_t{64} << 20;
+  HEARTH_ASSIGN(const std::string text, ReadTextFile(flags.text, kMaxText));
+  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  std::vector<Token> tokens;
+  tokenizer->Encode(text, tokens);
+  for (const Token token : tokens) {
+    if (token < model.spec.vocab_size) continue;
+    return Error(Code::kCorrupt, "the tokenizer gives token %d, the model has %d", token,
+                 model.spec.vocab_size);
+  }
+  const TokenizerTraits& traits = tokenizer->traits();
+  Flags adjusted = flags;
+  adjusted.context = std::min(flags.context, model.spec.max_context);
+  const bool begins = traits.add_bos && traits.bos.has_value();
+  const auto room = static_cast<size_t>(adjusted.context - (begins ? 1 : 0));
+  Sum sum;
+  std::optional<LoneSequence> sequence;
+  for (size_t first = 0; first < tokens.size(); first += room) {
+    std::vector<Token> piece;
+    if (begins) piece.push_back(*traits.bos);
+    const size_t size = std::min(room, tokens.size() - first);
+    piece.insert(piece.end(), tokens.begin() + static_cast<std::ptrdiff_t>(first),
+                 tokens.begin() + static_cast<std::ptrdiff_t>(first + size));
+    HEARTH_TRY(Add(model, adjusted, piece, sequence, sum));
+  }
+  if (sum.tokens == 0) {
+    return Error(Code::kInvalid, "%s: too short, nothing to predict", flags.text.c_str());
+  }
+  const double mean = sum.surprise / static_cast<double>(sum.tokens);
+  fmt::print("perplexity {:.4f}\ntokens {}\nbits per byte {:.4f}\ncontext {}\n", std::exp(mean),
+             sum.tokens, sum.surprise / std::log(2) / static_cast<double>(text.size()),
+             adjusted.context);
+  return Status();
+}
+
+}  // namespace
+
+void AddPerplexity(CLI::App& eval, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* sub =
+      eval.add_subcommand("perplexity", "How well a model predicts a text; lower is better");
+  sub->add_option("--model", flags->model, "Model file or directory")->required();
+  sub->add_option("--text", flags->text, "A text file")->required();
+  sub->add_option("--context", flags->context, "Tokens per piece; pieces do not overlap")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  sub->add_option("--backend", flags->backend, "What computes")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->capture_default_str();
+  sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
+  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
+      ->check(CLI::Range(1, 1024));
+  sub->callback([&chosen, flags] { chosen = [flags] { return Perplexity(*flags); }; });
+}
+
+}  // namespace hearth

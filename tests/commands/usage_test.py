@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes on the command line: exit 2 for wrong usage, 1 for work that failed, and a message that
+names the thing at fault. Every command has help."""
+import pathlib
+import tempfile
+
+from models import expect, hearth, work_model
+
+
+def main():
+    code, out, _ = hearth("--help")
+    expect(code == 0 and "inspect" in out and "run" in out, "help lists the commands")
+    for command in (["inspect"], ["eval", "logits"], ["eval", "perplexity"], ["run"], ["tokenize"],
+                    ["render"]):
+        code, out, _ = hearth(*command, "--help")
+        expect(code == 0 and "--model" in out or "model" in out, f"{command} has help")
+    expect(hearth()[0] == 2, "no command is wrong usage")
+    expect(hearth("inspect")[0] == 2, "a missing argument is wrong usage")
+    expect(hearth("eval", "logits", "--bogus")[0] == 2, "an unknown flag is wrong usage")
+    code, _, err = hearth("inspect", "/nonexistent.gguf")
+    expect(code == 1 and "/nonexistent.gguf" in err, f"a missing file is named: {err!r}")
+    with tempfile.TemporaryDirectory() as folder:
+        junk = pathlib.Path(folder) / "junk.gguf"
+        junk.write_bytes(b"not a model at all, just bytes")
+        code, _, err = hearth("inspect", str(junk))
+        expect(code == 1 and "junk.gguf" in err, f"junk is refused by name: {err!r}")
+        tokens = pathlib.Path(folder) / "t.i32"
+        tokens.write_bytes(b"\1\0\0")
+        model = work_model("smollm2.gguf")
+        code, _, err = hearth("eval", "logits", "--model", model, "--tokens", str(tokens), "--out",
+                              folder + "/x.f64")
+        expect(code == 1 and "3 bytes" in err, f"odd token files are refused: {err!r}")
+        tokens.write_bytes((2**31 - 1).to_bytes(4, "little"))
+        code, _, err = hearth("eval", "logits", "--model", model, "--tokens", str(tokens), "--out",
+                              folder + "/x.f64", "--backend", "cpu")
+        expect(code == 1 and "outside the vocabulary" in err, f"tokens are checked: {err!r}")
+        code, _, err = hearth("eval", "logits", "--model", model, "--tokens", str(tokens), "--out",
+                              folder + "/x.txt")
+        expect(code == 1 and ".f32 or .f64" in err, f"the output's type must be named: {err!r}")
+        code, _, err = hearth("eval", "logits", "--model", model, "--tokens", str(tokens), "--out",
+                              folder + "/x.f64", "--backend", "cpu", "--isa", "neon")
+        expect(code == 1 and "neon" in err, f"an unknown instruction set is named: {err!r}")
+    print("usage ok")
+
+
+main()
