@@ -150,7 +150,9 @@ TEST_P(Attend, RandomScenes) {
 
 TEST_P(Attend, EveryHeadSize) {
   Rng rng(32);
-  for (int d_head = 8; d_head <= 256; d_head += 8) {
+  std::vector<int> sizes = {1, 5, 20, 50, 100, 250};  // odd ones may be slow, not wrong
+  for (int d_head = 8; d_head <= kMaxHeadDim; d_head += 8) sizes.push_back(d_head);
+  for (const int d_head : sizes) {
     const Scene scene({d_head, 1 + d_head / 8 % 8, 2, 3, 270, d_head % 16 == 0 ? 0 : 40, true},
                       rng);
     ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), scene.Run(table(), 0, 2)), "")

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels against what the machine can do at best: products with few tokens against a plain read of
+// the same weights in the same run, interleaved. Times are processor time of the slowest thread,
+// best of all passes, so that a neighbour on the machine disturbs both sides alike.
+#include <benchmark/benchmark.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "cpu/kernels.h"
+#include "cpu/matmul.h"
+#include "cpu/panels.h"
+#include "platform/isa.h"
+#include "platform/memory.h"
+
+namespace hearth {
+namespace {
+
+// More than any last-level cache, and gpt-oss's most common matrix.
+constexpr int64_t kPoolBytes = int64_t{1536} << 20;
+constexpr int kRows = 2880, kCols = 2880;
+
+double ThreadSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Runs work(thread) on pinned threads and returns the processor time of the slowest.
+double Slowest(int num_threads, const std::function<void(int)>& work) {
+  std::vector<double> seconds(static_cast<size_t>(num_threads));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([&, i] {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(i, &set);
+      pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+      const double start = ThreadSeconds();
+      work(i);
+      seconds[static_cast<size_t>(i)] = ThreadSeconds() - start;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
+uint8_t* Pool() {
+  static LargeBuffer* const pool = [] {
+    auto made = LargeBuffer::Make(static_cast<size_t>(kPoolBytes));
+    HEARTH_CHECK(made.ok());
+    std::memset(made->bytes().data(), 0x35, made->bytes().size());
+    return new LargeBuffer(*std::move(made));
+  }();
+  return reinterpret_cast<uint8_t*>(pool->bytes().data());
+}
+
+const KernelTable& TableOf(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      break;
+    case Isa::kAvx2:
+      return Avx2Kernels();
+    case Isa::kAvx512:
+      return Avx512Kernels();
+    case Isa::kAmx:
+      return AmxKernels();
+  }
+  return ScalarKernels();
+}
+
+__attribute__((target("avx2"))) void Read(const uint8_t* at, int64_t bytes) {
+  __m256i sums[4] = {};
+  for (int64_t i = 0; i + 256 <= bytes; i += 256) {
+    for (int line = 0; line < 256; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(at + i + 4096 + line), _MM_HINT_T0);
+    }
+    for (int j = 0; j < 8; ++j) {
+      const __m256i value = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + i + j * 32));
+      sums[j % 4] = _mm256_add_epi64(sums[j % 4], value);
+    }
+  }
+  benchmark::DoNotOptimize(sums);
+}
+
+// Each thread takes its share of the panels of every matrix, as the backend does.
+void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_threads) {
+  const KernelTable& table = TableOf(isa);
+  const int64_t panel_bytes =
+      kind == PackKind::kMxfp4 ? Mxfp4PanelBytes(kCols) : Q8PanelBytes(kCols);
+  const int panels = NumPanels(kRows);
+  const int64_t matrix_bytes = panels * panel_bytes;
+  const auto count = static_cast<int>(kPoolBytes / matrix_bytes);
+  ActBuffer buffer;
+  const Activations& x = buffer.Shape(m, kCols);
+  std::vector<float> row(kCols, 0.7f), y(static_cast<size_t>(m) * kRows);
+  for (int t = 0; t < m; ++t) ScalarKernels().quantise(row.data(), x, t);
+  const auto each = [&](int thread, const std::function<void(const uint8_t*, int, int)>& run) {
+    const int begin = panels * thread / num_threads, end = panels * (thread + 1) / num_threads;
+    for (int i = 0; i < count; ++i) run(Pool() + (i * 167 % count) * matrix_bytes, begin, end);
+  };
+  double best_read = 1e9, best = 1e9;
+  for ([[maybe_unused]] auto _ : state) {
+    best_read = std::min(best_read, Slowest(num_threads, [&](int thread) {
+                           each(thread, [&](const uint8_t* at, int begin, int end) {
+                             Read(at + begin * panel_bytes, (end - begin) * panel_bytes);
+                           });
+                         }));
+    best = std::min(best, Slowest(num_threads, [&](int thread) {
+                      each(thread, [&](const uint8_t* at, int begin, int end) {
+                        const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
+                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows};
+                        (kind == PackKind::kMxfp4 ? table.matmul_mxfp4 : table.matmul_q8)(
+                            args, begin, end);
+                      });
+                    }));
+  }
+  const double bytes = static_cast<double>(count) * static_cast<double>(matrix_bytes);
+  state.counters["GB/s"] = bytes / best * 1e-9;
+  state.counters["read GB/s"] = bytes / best_read * 1e-9;
+  state.counters["ratio"] = best_read / best;
+  state.counters["GFLOP/s"] = 2e-9 * m * kRows * static_cast<double>(kCols) * count / best;
+}
+
+void RegisterWeights() {
+  for (const Isa isa : SupportedIsas()) {
+    if (isa == Isa::kScalar) continue;
+    for (const PackKind kind : {PackKind::kMxfp4, PackKind::kQ8}) {
+      for (const int m : {1, 2, 4, 8}) {
+        for (const int threads : {1, 2}) {
+          const std::string name = std::string(kind == PackKind::kMxfp4 ? "mxfp4" : "q8") + "/" +
+                                   NameOf(isa) + "/m:" + std::to_string(m) +
+                                   "/threads:" + std::to_string(threads);
+          benchmark::RegisterBenchmark(
+              name.c_str(), [=](benchmark::State& state) { Weights(state, isa, kind, m, threads); })
+              ->Iterations(5)
+              ->Unit(benchmark::kMillisecond);
+        }
+      }
+    }
+  }
+}
+
+// Processor time per call of what runs per token.
+void PerToken(benchmark::State& state, Isa isa, int which) {
+  const KernelTable& table = TableOf(isa);
+  std::vector<float> x(kCols, 0.7f), gain(kCols, 1.1f), y(kCols);
+  ActBuffer buffer;
+  const Activations& act = buffer.Shape(1, kCols);
+  for ([[maybe_unused]] auto _ : state) {
+    switch (which) {
+      case 0:
+        table.quantise(x.data(), act, 0);
+        break;
+      case 1:
+        table.rms_norm(x.data(), gain.data(), 1e-5f, kCols, y.data());
+        break;
+      case 2:
+        table.glu(x.data(), gain.data(), 1.702f, 7.0f, kCols, y.data());
+        break;
+      default:
+        table.dot_rows(x.data(), gain.data(), kCols, kCols, 1, y.data());
+    }
+    benchmark::ClobberMemory();
+  }
+}
+
+// One KV head of gpt-oss's shape for one token, over keys and values that come from memory.
+void AttendOne(benchmark::State& state, Isa isa, int context, int tokens) {
+  constexpr int kHead = 64, kGroup = 8;
+  const int64_t block_bytes = KvHeadBytes(kHead);
+  const int blocks = (context + tokens + 15) / 16;
+  const auto places = static_cast<int>(kPoolBytes / block_bytes / blocks);
+  std::vector<int32_t> ids(static_cast<size_t>(blocks));
+  std::vector<float> q(kGroup * kHead * static_cast<size_t>(tokens), 0.01f), out(q.size());
+  std::vector<float> scratch(kAttendScratch), sinks(kGroup, 0.5f);
+  AttendArgs args{};
+  args.q = q.data();
+  args.out = out.data();
+  args.pool = Pool();
+  args.table = ids.data();
+  args.sinks = sinks.data();
+  args.scratch = scratch.data();
+  args.q_stride = kGroup * kHead;
+  args.block_bytes = block_bytes;
+  args.count = tokens;
+  args.first_position = context;
+  args.n_heads = kGroup;
+  args.n_kv_heads = 1;
+  args.d_head = kHead;
+  args.scale = 0.125f;
+  int place = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    for (int b = 0; b < blocks; ++b) {
+      ids[static_cast<size_t>(b)] = place * blocks + b * 7 % blocks;
+    }
+    place = (place + 1) % places;
+    TableOf(isa).attend(args, 0, 1);
+  }
+  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(blocks * block_bytes) * 1e-9,
+                                              benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(4e-9 * context * kHead * kGroup * tokens,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void RegisterRest() {
+  constexpr const char* kNames[] = {"quantise", "rms_norm", "glu", "dot_rows"};
+  for (const Isa isa : SupportedIsas()) {
+    for (int which = 0; which < 4; ++which) {
+      const std::string name = std::string(kNames[which]) + "/" + NameOf(isa);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [=](benchmark::State& state) { PerToken(state, isa, which); });
+    }
+    if (isa == Isa::kScalar) continue;
+    for (const int tokens : {1, 16}) {
+      const std::string name =
+          std::string("attend/") + NameOf(isa) + "/context:8192/tokens:" + std::to_string(tokens);
+      benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+        AttendOne(state, isa, 8192, tokens);
+      })->Unit(benchmark::kMicrosecond);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth
+
+int main(int argc, char** argv) {
+  hearth::RegisterWeights();
+  hearth::RegisterRest();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with packed weights on AVX2, without VNNI: a panel is two vectors of eight rows. Sums
+// stay exact because every step fits: MXFP4 multiplies unshifted codes, at most 24, and shifts the
+// block's sum; Q8 multiplies whole 16-bit activations.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "cpu/kernels_parts.h"
+#include "cpu/panels.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/canon.inl"
+
+constexpr int kAhead = 2048;  // bytes of weights asked for ahead of use
+
+inline int32_t Load32(const int8_t* at) {
+  int32_t value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
+}
+
+inline __m256i Load(const void* at) { return _mm256_loadu_si256(static_cast<const __m256i*>(at)); }
+
+// Always inline, like whatever does nothing but call it: g++ 12 takes such a function for one
+// without effect and drops its calls.
+template <int kBytes>
+[[gnu::always_inline]] inline void Fetch(const uint8_t* at) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(at + kAhead + i), _MM_HINT_T0);
+  }
+}
+
+struct Token {
+  Token(const Activations& x, int t)
+      : hi(x.hi + int64_t{t} * x.stride),
+        lo(x.lo + int64_t{t} * x.stride),
+        sum_hi(x.sum_hi + int64_t{t} * x.num_blocks),
+        sum_lo(x.sum_lo + int64_t{t} * x.num_blocks),
+        scale(x.scale + int64_t{t} * x.num_chunks) {}
+  const int8_t *hi, *lo;
+  const int32_t *sum_hi, *sum_lo;
+  const float* scale;
+};
+
+inline int32_t BlockSum(const Token& x, int block) {
+  return 256 * x.sum_hi[block] + x.sum_lo[block];
+}
+
+// Eight rows and one half of the activations: 16 columns add up in 16 bits (4 * 2 * 24 * 128 fits),
+// then widen.
+inline __m256i Mxfp4Sum(const __m256i (&w)[8], const int8_t* x) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sum = _mm256_setzero_si256();
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    __m256i narrow = _mm256_maddubs_epi16(w[4 * half], _mm256_set1_epi32(Load32(x + 16 * half)));
+#pragma GCC unroll 3
+    for (int i = 1; i < 4; ++i) {
+      narrow = _mm256_add_epi16(
+          narrow,
+          _mm256_maddubs_epi16(w[4 * half + i], _mm256_set1_epi32(Load32(x + 16 * half + 4 * i))));
+    }
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, ones));
+  }
+  return sum;
+}
+
+// Rows 8 * half .. 8 * half + 7 of a block: codes plus 12, four columns per lane.
+inline void Mxfp4Codes(const uint8_t* nibbles, int half, __m256i (&w)[8]) {
+  const __m256i table = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+  const __m256i nibble = _mm256_set1_epi8(15);
+#pragma GCC unroll 4
+  for (int line = 0; line < 4; ++line) {
+    const __m256i raw = Load(nibbles + line * 64 + half * 32);
+    w[2 * line] = _mm256_shuffle_epi8(table, _mm256_and_si256(raw, nibble));
+    w[2 * line + 1] =
+        _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(raw, 4), nibble));
+  }
+}
+
+inline __m256i Widened8(const uint8_t* at) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+}
+
+// One panel, kTokens tokens, one half of the rows at a time within each block.
+template <int kTokens>
+void Mxfp4Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) {
+  const PackedMatrix& w = *args.w;
+  const int blocks = w.cols / kQuantBlock;
+  const uint8_t *shifts = Mxfp4Shifts(panel, w.cols), *nibbles = Mxfp4Nibbles(panel, w.cols);
+  __m256 sum[2][kTokens];
+  for (auto& half : sum) {
+    for (__m256& value : half) value = _mm256_setzero_ps();
+  }
+  for (int c = 0; c * kChunkBlocks < blocks; ++c) {
+    const int begin = c * kChunkBlocks;
+    const int end = begin + kChunkBlocks < blocks ? begin + kChunkBlocks : blocks;
+    __m256i exact[2][kTokens];
+    for (auto& half : exact) {
+      for (__m256i& value : half) value = _mm256_setzero_si256();
+    }
+    for (int b = begin; b < end; ++b) {
+      Fetch<256>(nibbles + b * 256);
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        __m256i codes[8];
+        Mxfp4Codes(nibbles + b * 256, half, codes);
+        const __m256i shift = _mm256_srli_epi32(Widened8(shifts + b * kPanelRows + half * 8), 4);
+#pragma GCC unroll 4
+        for (int t = 0; t < kTokens; ++t) {
+          const Token x(*args.x, token + t);
+          const __m256i high = Mxfp4Sum(codes, x.hi + b * kQuantBlock);
+          const __m256i low = Mxfp4Sum(codes, x.lo + b * kQuantBlock);
+          const __m256i joined = _mm256_sub_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, 8), low),
+                                                  _mm256_set1_epi32(12 * BlockSum(x, b)));
+          exact[half][t] = _mm256_add_epi32(exact[half][t], _mm256_sllv_epi32(joined, shift));
+        }
+      }
+    }
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const __m256i bases = Widened8(Mxfp4Bases(panel) + c * kPanelRows + half * 8);
+      const __m256 scale = _mm256_castsi256_ps(_mm256_slli_epi32(bases, 23));
+#pragma GCC unroll 4
+      for (int t = 0; t < kTokens; ++t) {
+        const Token x(*args.x, token + t);
+        const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[c]));
+        sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[half][t]), both, sum[half][t]);
+      }
+    }
+  }
+  for (int t = 0; t < kTokens; ++t) {
+    for (int half = 0; half < 2; ++half) {
+      _mm256_storeu_ps(y + (token + t) * args.y_stride + half * 8, sum[half][t]);
+    }
+  }
+}
+
+// Columns 4c .. 4c + 3 as 16-bit values in the order 0 2 1 3: what meets the even bytes of a lane
+// of codes, then what meets the odd ones.
+inline void JoinBlock(const Token& x, int block, int32_t (&pairs)[16]) {
+  const __m256i order = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  for (int i = 0; i < 2; ++i) {
+    const int at = block * kQuantBlock + i * 16;
+    const __m256i high =
+        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x.hi + at)));
+    const __m256i low =
+        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x.lo + at)));
+    const __m256i joined = _mm256_add_epi16(_mm256_slli_epi16(high, 8), low);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(pairs + i * 8),
+                        _mm256_shuffle_epi8(joined, order));
+  }
+}
+
+template <int kTokens>
+void Q8Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) {
+  const PackedMatrix& w = *args.w;
+  const uint8_t* codes = panel + Q8CodesAt(w.cols);
+  const __m256i even = _mm256_set1_epi16(255);
+  __m256 sum[2][kTokens];
+  for (auto& half : sum) {
+    for (__m256& value : half) value = _mm256_setzero_ps();
+  }
+  for (int b = 0; b < w.cols / kQuantBlock; ++b) {
+    Fetch<512>(codes + b * 512);
+    int32_t pairs[kTokens][16];
+    for (int t = 0; t < kTokens; ++t) JoinBlock(Token(*args.x, token + t), b, pairs[t]);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      __m256i exact[kTokens];
+#pragma GCC unroll 4
+      for (int t = 0; t < kTokens; ++t) {
+        exact[t] = _mm256_set1_epi32(-128 * BlockSum(Token(*args.x, token + t), b));
+      }
+#pragma GCC unroll 8
+      for (int line = 0; line < 8; ++line) {
+        const __m256i raw = Load(codes + b * 512 + line * 64 + half * 32);
+        const __m256i w0 = _mm256_and_si256(raw, even), w1 = _mm256_srli_epi16(raw, 8);
+#pragma GCC unroll 4
+        for (int t = 0; t < kTokens; ++t) {
+          const __m256i first = _mm256_madd_epi16(w0, _mm256_set1_epi32(pairs[t][2 * line]));
+          const __m256i second = _mm256_madd_epi16(w1, _mm256_set1_epi32(pairs[t][2 * line + 1]));
+          exact[t] = _mm256_add_epi32(exact[t], _mm256_add_epi32(first, second));
+        }
+      }
+      const auto* scales =
+          reinterpret_cast<const __m128i*>(Q8Scales(panel) + b * kPanelRows + half * 8);
+      const __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128(scales));
+#pragma GCC unroll 4
+      for (int t = 0; t < kTokens; ++t) {
+        const Token x(*args.x, token + t);
+        const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[b / kChunkBlocks]));
+        sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[t]), both, sum[half][t]);
+      }
+    }
+  }
+  for (int t = 0; t < kTokens; ++t) {
+    for (int half = 0; half < 2; ++half) {
+      _mm256_storeu_ps(y + (token + t) * args.y_stride + half * 8, sum[half][t]);
+    }
+  }
+}
+
+void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
+  const PackedMatrix& w = *args.w;
+  int first = 0, last = w.num_spills;  // the first spill at or after row_begin
+  while (first < last) {
+    const int middle = (first + last) / 2;
+    if (w.spills[middle].row < row_begin) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  for (int s = first; s < w.num_spills && w.spills[s].row < row_end; ++s) {
+    const SpilledBlock& spill = w.spills[s];
+    for (int t = 0; t < args.x->m; ++t) {
+      const Token x(*args.x, t);
+      int32_t exact = 0;
+      for (int i = 0; i < kQuantBlock; ++i) {
+        const int at = spill.block * kQuantBlock + i;
+        exact += spill.w[i] * (256 * x.hi[at] + x.lo[at]);
+      }
+      float& y = args.y[t * args.y_stride + spill.row];
+      const float scale = spill.scale * x.scale[spill.block / kChunkBlocks];
+      y = FusedMulAdd(static_cast<float>(exact), scale, y);
+    }
+  }
+}
+
+void AddBias(const MatmulArgs& args, int row_begin, int row_end) {
+  if (args.bias == nullptr) return;
+  for (int t = 0; t < args.x->m; ++t) {
+    float* y = args.y + t * args.y_stride;
+    for (int r = row_begin; r < row_end; r += 8) {
+      _mm256_storeu_ps(y + r,
+                       _mm256_add_ps(_mm256_loadu_ps(y + r), _mm256_loadu_ps(args.bias + r)));
+    }
+  }
+}
+
+using PanelFunction = void (*)(const MatmulArgs&, int, const uint8_t*, float*);
+constexpr int kMostTokens = 4;
+
+// A panel once from memory, then all tokens while it is in cache.
+void ForPanels(const MatmulArgs& args, int panel_begin, int panel_end,
+               const PanelFunction (&functions)[kMostTokens]) {
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const uint8_t* panel = args.w->data + p * args.w->panel_bytes;
+    for (int t = 0; t < args.x->m; t += kMostTokens) {
+      const int tokens = args.x->m - t < kMostTokens ? args.x->m - t : kMostTokens;
+      functions[tokens - 1](args, t, panel, args.y + p * kPanelRows);
+    }
+  }
+}
+
+void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+  static constexpr PanelFunction kFunctions[kMostTokens] = {Mxfp4Panel<1>, Mxfp4Panel<2>,
+                                                            Mxfp4Panel<3>, Mxfp4Panel<4>};
+  ForPanels(args, panel_begin, panel_end, kFunctions);
+  AddSpills(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+  AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+}
+
+void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
+  static constexpr PanelFunction kFunctions[kMostTokens] = {Q8Panel<1>, Q8Panel<2>, Q8Panel<3>,
+                                                            Q8Panel<4>};
+  ForPanels(args, panel_begin, panel_end, kFunctions);
+  AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
+}
+
+}  // namespace
+
+MatmulKernels Avx2Matmuls() { return {MatmulMxfp4, MatmulQ8}; }
+
+}  // namespace hearth
