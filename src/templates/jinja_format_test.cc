@@ -130,7 +130,7 @@ TEST(JinjaFormat, TwinsInAMessageAreNotMarks) {
   EXPECT_EQ(Show("{{ messages[0].content }}", Says({{Role::kUser, twins}})), twins);
   EXPECT_EQ(Show("{{ messages[0].content }}", Says({{Role::kUser, twice}})), twice);
   EXPECT_EQ(Show(Mark("<s>"), Says({{Role::kUser, ""}})),
-            "refused: chat template: chat templates may not use characters that Unicode has not "
+            "refused: chat templates may not use characters that Unicode has not "
             "assigned");
 }
 

@@ -26,13 +26,12 @@ void TemplateProgram::Free::operator()(HearthTemplate* program) const {
 Result<TemplateProgram> TemplateProgram::Compile(std::string_view source,
                                                  const TemplateLimits& limits) {
   if (source.size() > limits.source_bytes) {
-    return Error(Code::kExhausted, "chat template of %zu bytes, limit %zu", source.size(),
-                 limits.source_bytes);
+    return Error(Code::kExhausted, "%zu bytes, limit %zu", source.size(), limits.source_bytes);
   }
   HearthBytes error = {};
   HearthTemplate* program = hearth_template_new(Data(source), source.size(), &error);
   if (program == nullptr) {
-    return Error(Code::kInvalid, "chat template: %s", Take(error).c_str());
+    return Error(Code::kInvalid, "%s", Take(error).c_str());
   }
   return TemplateProgram(program, limits);
 }

