@@ -18,7 +18,8 @@ struct TemplateLimits {
   size_t source_bytes = size_t{256} << 10;
   // Instructions of the template machine, and bytes read or made by operations inside the
   // template: together they bound time and memory. A conversation buys more of both, per byte of
-  // its context: the greediest public template takes 3 instructions and 9 bytes of work per byte.
+  // its context. 7,700 conversations through 77 public templates took at most 11,333 instructions
+  // and 3.8 MB of work; per byte of contexts over 20 KB, 0.3 instructions and 6 bytes.
   uint64_t fuel = 200'000, fuel_per_byte = 16;
   uint64_t work = uint64_t{16} << 20, work_per_byte = 64;
   uint64_t output_bytes = uint64_t{1} << 20, output_per_byte = 8;
