@@ -1,9 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMX: tiles for many rows, the AVX-512 table for few.
+// AMX: tiles for many tokens, the AVX-512 table for few and for everything that is no product.
+#include "cpu/kernels_amx.h"
+
 #include "cpu/kernels.h"
 
 namespace hearth {
+namespace {
 
-const KernelTable& AmxKernels() { return ScalarKernels(); }
+// Where the two cross, with weights that come from memory: an MXFP4 panel is unpacked once for all
+// tokens and stays at the speed of memory up to 8 of them, a Q8 tile stores its sums every block.
+constexpr int kFewestMxfp4 = 2;
+constexpr int kFewestQ8 = 9;
+
+void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+  if (args.x->m < kFewestMxfp4) return Avx512Kernels().matmul_mxfp4(args, panel_begin, panel_end);
+  AmxMatmulMxfp4(args, panel_begin, panel_end);
+}
+
+void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
+  if (args.x->m < kFewestQ8) return Avx512Kernels().matmul_q8(args, panel_begin, panel_end);
+  AmxMatmulQ8(args, panel_begin, panel_end);
+}
+
+KernelTable MakeTable() {
+  KernelTable table = Avx512Kernels();
+  table.isa = "amx";
+  table.matmul_mxfp4 = MatmulMxfp4;
+  table.matmul_q8 = MatmulQ8;
+  return table;
+}
+
+}  // namespace
+
+const KernelTable& AmxKernels() {
+  static const KernelTable table = MakeTable();
+  return table;
+}
 
 }  // namespace hearth

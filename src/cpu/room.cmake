@@ -11,6 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
 endif()
 foreach(isa avx2 avx512 amx)
   file(GLOB kernel_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cpu/kernels_${isa}*.cc)
+  list(FILTER kernel_sources EXCLUDE REGEX "_test\\.cc$")
   set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS
                               "${hearth_${isa}_flags};${hearth_kernel_warnings};-fno-exceptions;-fno-rtti")
 endforeach()

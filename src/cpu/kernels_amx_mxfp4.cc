@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// MXFP4 products on AMX. The sum of a chunk is exact in either half of the activations, so tiles of
+// 16 tokens by 16 rows give the integers of kernels_scalar.cc; vectors then do its float steps.
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/kernels.h"
+#include "cpu/kernels_amx.h"
+#include "cpu/panels.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/canon.inl"
+
+constexpr int kStep = 64;  // columns that one tile instruction sums
+constexpr int kSteps = kChunk / kStep;
+constexpr int kTile = 1024;  // bytes of a full tile
+// Tokens that are taken through all chunks before the next: their halves, 5760 bytes a token for
+// gpt-oss, must stay in L2 while the weights pass.
+constexpr int kBlockRows = 128;
+
+constexpr ShapesByTokens kShapes = ShapesOfDepth(kStep);
+
+// Twice E2M1, shifted: entry 16 * shift + code.
+struct alignas(64) CodeTable {
+  int8_t at[64];
+};
+constexpr CodeTable MakeCodes() {
+  CodeTable table{};
+  for (int i = 0; i < 64; ++i) {
+    table.at[i] = static_cast<int8_t>(kTwiceE2m1[i % 16] * (1 << i / 16));
+  }
+  return table;
+}
+constexpr CodeTable kCodes = MakeCodes();
+
+// One or two panels of which a chunk is at work.
+template <int kPanels>
+struct Weights {
+  const uint8_t *bases[kPanels], *shifts[kPanels], *nibbles[kPanels];
+  int blocks;
+  int64_t next;  // bytes from a line of this chunk to the line that will be unpacked after it
+  alignas(64) int8_t tiles[kSteps][kPanels][kTile];
+  // Of this chunk and the one before it, whose last sums are still to be used.
+  alignas(64) float base[2][kPanels][kPanelRows];
+
+  void Start(const PackedMatrix& w, int panel) {
+    for (int p = 0; p < kPanels; ++p) {
+      const uint8_t* data = w.data + (panel + p) * w.panel_bytes;
+      bases[p] = Mxfp4Bases(data);
+      shifts[p] = Mxfp4Shifts(data, w.cols);
+      nibbles[p] = Mxfp4Nibbles(data, w.cols);
+    }
+    blocks = w.cols / kQuantBlock;
+  }
+
+  void StartChunk(const PackedMatrix& w, int chunk) {
+    constexpr int64_t kChunkBytes = kChunkBlocks * 256;
+    const bool last = (chunk + 1) * kChunkBlocks >= blocks;
+    next = last ? kPanels * w.panel_bytes - chunk * kChunkBytes : kChunkBytes;
+    for (int p = 0; p < kPanels; ++p) {
+      const auto* at = reinterpret_cast<const __m128i*>(bases[p] + chunk * kPanelRows);
+      _mm512_store_si512(base[chunk % 2][p],
+                         _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_load_si128(at)), 23));
+    }
+  }
+
+  // 64 columns to int8. Columns past the end meet activations of zero, so they may be anything.
+  void Unpack(int chunk, int step) {
+    for (int p = 0; p < kPanels; ++p) {
+      for (int half = 0; half < 2; ++half) {
+        const int block = chunk * kChunkBlocks + step * 2 + half;
+        if (block >= blocks) break;
+        UnpackBlock(shifts[p] + block * kPanelRows, nibbles[p] + block * 256,
+                    tiles[step][p] + half * (kTile / 2));
+      }
+    }
+  }
+
+  void UnpackBlock(const uint8_t* shifts_at, const uint8_t* lines, int8_t* out) const {
+    const __m512i codes = _mm512_load_si512(kCodes.at), low_half = _mm512_set1_epi8(15);
+    const __m512i each_row_four_times =
+        _mm512_set_epi8(15, 15, 15, 15, 14, 14, 14, 14, 13, 13, 13, 13, 12, 12, 12, 12, 11, 11, 11,
+                        11, 10, 10, 10, 10, 9, 9, 9, 9, 8, 8, 8, 8, 7, 7, 7, 7, 6, 6, 6, 6, 5, 5, 5,
+                        5, 4, 4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+    const __m128i sixteen = _mm_load_si128(reinterpret_cast<const __m128i*>(shifts_at));
+    const __m512i shift =
+        _mm512_permutexvar_epi8(each_row_four_times, _mm512_castsi128_si512(sixteen));
+    for (int line = 0; line < 4; ++line) {
+      const uint8_t* at = lines + line * 64;
+      // To L2 only: L1 is full of weight tiles. Past the end of the matrix it asks for nothing.
+      _mm_prefetch(reinterpret_cast<const char*>(at + next), _MM_HINT_T1);
+      const __m512i pair = _mm512_load_si512(at);
+      // 0xea: (a & low_half) | shift
+      const __m512i low = _mm512_ternarylogic_epi32(pair, low_half, shift, 0xea);
+      const __m512i high =
+          _mm512_ternarylogic_epi32(_mm512_srli_epi16(pair, 4), low_half, shift, 0xea);
+      _mm512_store_si512(out + line * 128, _mm512_permutexvar_epi8(low, codes));
+      _mm512_store_si512(out + line * 128 + 64, _mm512_permutexvar_epi8(high, codes));
+    }
+  }
+};
+
+// What the tiles left for the vectors: the integer sums of up to 16 tokens over one chunk.
+struct Sums {
+  const int32_t* at = nullptr;  // [panel][hi, lo][token][row]
+  float* y = nullptr;           // of the first token
+  const float* scale = nullptr;
+  const float* base = nullptr;  // [panel][row]
+  int next = 0, end = 0;        // tokens still to be used
+  bool first_chunk = false;
+};
+
+template <int kPanels>
+inline void UseSums(Sums& sums, int count, int64_t y_stride, int num_chunks) {
+  const int end = sums.next + count < sums.end ? sums.next + count : sums.end;
+  for (int t = sums.next; t < end; ++t) {
+    const __m512 scale = _mm512_set1_ps(sums.scale[t * num_chunks]);
+    for (int p = 0; p < kPanels; ++p) {
+      const int32_t* at = sums.at + p * 2 * kTileInts + t * kPanelRows;
+      const __m512i high = _mm512_slli_epi32(_mm512_load_si512(at), 8);
+      const __m512i total = _mm512_add_epi32(high, _mm512_load_si512(at + kTileInts));
+      const __m512 both = _mm512_mul_ps(_mm512_load_ps(sums.base + p * kPanelRows), scale);
+      float* y = sums.y + t * y_stride + p * kPanelRows;
+      const __m512 before = sums.first_chunk ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
+      _mm512_storeu_ps(y, _mm512_fmadd_ps(_mm512_cvtepi32_ps(total), both, before));
+    }
+  }
+  sums.next = end;
+}
+
+inline void ZeroTiles() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+// The activations go around L1, or they would drive the weight tiles out of it.
+template <int kPanels>
+inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride,
+                    const int8_t (&weights)[kPanels][kTile]) {
+  _tile_stream_loadd(4, hi, stride);
+  _tile_loadd(6, weights[0], 64);
+  _tile_dpbssd(0, 4, 6);
+  if constexpr (kPanels == 2) {
+    _tile_loadd(7, weights[1], 64);
+    _tile_dpbssd(2, 4, 7);
+  }
+  _tile_stream_loadd(5, lo, stride);
+  _tile_dpbssd(1, 5, 6);
+  if constexpr (kPanels == 2) _tile_dpbssd(3, 5, 7);
+}
+
+template <int kPanels>
+inline void StoreTiles(int32_t* out) {
+  _tile_stored(0, out, 64);
+  _tile_stored(1, out + kTileInts, 64);
+  if constexpr (kPanels == 2) {
+    _tile_stored(2, out + 2 * kTileInts, 64);
+    _tile_stored(3, out + 3 * kTileInts, 64);
+  }
+}
+
+// Rows [begin, end) of the activations through one or two panels. The vectors work on the tokens
+// before those that are in the tiles.
+template <int kPanels>
+void Product(const MatmulArgs& args, int panel, int begin, int end) {
+  const Activations& x = *args.x;
+  Weights<kPanels> weights;
+  weights.Start(*args.w, panel);
+  alignas(64) int32_t ints[2][kPanels * 2 * kTileInts];
+  const int rows = x.m < kTileRows ? x.m : kTileRows;
+  const int64_t stride = x.stride;
+  Sums sums;
+  int turn = 0;
+  for (int c = 0; c < x.num_chunks; ++c) {
+    const int columns = x.cols - c * kChunk;
+    const int steps = columns < kChunk ? (columns + kStep - 1) / kStep : kSteps;
+    weights.StartChunk(*args.w, c);
+    weights.Unpack(c, 0);
+    for (int t = begin; t < end; t += kTileRows) {
+      // The last tile reaches back over rows that are done rather than past the end.
+      const int first = t + rows <= x.m ? t : x.m - rows;
+      const int8_t* hi = x.hi + first * stride + c * kChunk;
+      const int8_t* lo = x.lo + first * stride + c * kChunk;
+      ZeroTiles();
+      for (int k = 0; k < steps; ++k) {
+        // The first tokens pay for unpacking, in the shadow of the tiles.
+        if (t == begin && k + 1 < steps) weights.Unpack(c, k + 1);
+        TileFence();
+        SumStep<kPanels>(hi + k * kStep, lo + k * kStep, stride, weights.tiles[k]);
+        UseSums<kPanels>(sums, 2, args.y_stride, x.num_chunks);
+      }
+      UseSums<kPanels>(sums, kTileRows, args.y_stride, x.num_chunks);
+      int32_t* out = ints[turn];
+      StoreTiles<kPanels>(out);
+      TileFence();
+      turn ^= 1;
+      const int64_t scale_at = int64_t{first} * x.num_chunks + c;
+      sums = {out,
+              args.y + first * args.y_stride + panel * kPanelRows,
+              x.scale + scale_at,
+              weights.base[c % 2][0],
+              t - first,
+              rows,
+              c == 0};
+    }
+  }
+  UseSums<kPanels>(sums, kTileRows, args.y_stride, x.num_chunks);
+}
+
+__m512i SixteenBit(const int8_t* at) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
+
+void AddSpills(const MatmulArgs& args, int row_begin, int row_end, int begin, int end) {
+  const PackedMatrix& w = *args.w;
+  const Activations& x = *args.x;
+  int s = 0;
+  for (int above = w.num_spills; s < above;) {  // the first of row_begin or later
+    const int middle = (s + above) / 2;
+    if (w.spills[middle].row < row_begin) {
+      s = middle + 1;
+    } else {
+      above = middle;
+    }
+  }
+  for (; s < w.num_spills && w.spills[s].row < row_end; ++s) {
+    const SpilledBlock& spill = w.spills[s];
+    const __m512i weights = SixteenBit(spill.w);
+    const int chunk = spill.block / kChunkBlocks;
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t at = t * x.stride + spill.block * kQuantBlock;
+      const __m512i high = _mm512_madd_epi16(weights, SixteenBit(x.hi + at));
+      const __m512i low = _mm512_madd_epi16(weights, SixteenBit(x.lo + at));
+      const int32_t exact =
+          _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+      float& y = args.y[t * args.y_stride + spill.row];
+      y = FusedMulAdd(static_cast<float>(exact), spill.scale * x.scale[t * x.num_chunks + chunk],
+                      y);
+    }
+  }
+}
+
+void AddBias(const MatmulArgs& args, int panel_begin, int panel_end, int begin, int end) {
+  if (args.bias == nullptr) return;
+  for (int64_t t = begin; t < end; ++t) {
+    for (int p = panel_begin; p < panel_end; ++p) {
+      float* y = args.y + t * args.y_stride + p * kPanelRows;
+      const __m512 bias = _mm512_loadu_ps(args.bias + p * kPanelRows);
+      _mm512_storeu_ps(y, _mm512_add_ps(_mm512_loadu_ps(y), bias));
+    }
+  }
+}
+
+}  // namespace
+
+void AmxMatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const int m = args.x->m;
+  if (m == 0) return;
+  _tile_loadconfig(&kShapes.of[m < kTileRows ? m : kTileRows]);
+  for (int begin = 0; begin < m; begin += kBlockRows) {
+    const int end = begin + kBlockRows < m ? begin + kBlockRows : m;
+    for (int p = panel_begin; p < panel_end; p += 2) {
+      const int last = p + 2 < panel_end ? p + 2 : panel_end;
+      if (last - p == 2) {
+        Product<2>(args, p, begin, end);
+      } else {
+        Product<1>(args, p, begin, end);
+      }
+      AddSpills(args, p * kPanelRows, last * kPanelRows, begin, end);
+      AddBias(args, p, last, begin, end);
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace hearth

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The AMX products against the scalar table, bit by bit, at every number of tokens around a tile
+// and around a block of tiles, also below the counts at which the table would choose them.
+#include "cpu/kernels_amx.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "cpu/matmul.h"
+#include "testing/kernels.h"
+
+namespace hearth {
+namespace {
+
+using testing::Difference;
+using testing::Rng;
+using testing::TestMatrix;
+
+using Matmul = void (*)(const MatmulArgs&, int, int);
+
+class Amx : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (BestIsa() < Isa::kAmx) GTEST_SKIP() << "SKIPPED LOUDLY: this machine has no AMX";
+  }
+  Matmul tiles() const { return GetParam() == DType::kQ8_0 ? AmxMatmulQ8 : AmxMatmulMxfp4; }
+  Matmul scalar() const {
+    const KernelTable& table = ScalarKernels();
+    return GetParam() == DType::kQ8_0 ? table.matmul_q8 : table.matmul_mxfp4;
+  }
+
+  // Whole buffers are compared, so that a store outside the asked panels shows as well.
+  std::string Differs(const TestMatrix& matrix, const Activations& x, const float* bias, int begin,
+                      int end) const {
+    const int64_t stride = int64_t{NumPanels(matrix.packed.rows)} * kPanelRows + 16;
+    std::vector<float> want(static_cast<size_t>(stride * x.m), -77.0f), got = want;
+    scalar()({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
+    tiles()({&matrix.packed, &x, bias, got.data(), stride}, begin, end);
+    return Difference(want, got);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, Amx,
+                         ::testing::Values(DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0),
+                         [](const auto& kind) { return std::string(NameOf(kind.param)); });
+
+// Ordinary rows with outliers, rows at the corners of both halves, rows of one full-scale value.
+void FillRow(Rng& rng, int kind, std::vector<float>& row) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    constexpr float kCorners[] = {32512, -32512, 32383, -32384, -128, 127, 128, 0};
+    const float corner = i % kChunk == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
+    const float normal = rng.Normal() * (i % 97 == 0 ? 250.0f : 1.0f);
+    row[i] = kind == 0 ? corner : (kind == 1 ? -3.0f : normal);
+  }
+}
+
+void Fill(Rng& rng, int m, int cols, ActBuffer& buffer) {
+  const Activations& x = buffer.Shape(m, cols);
+  std::vector<float> row(static_cast<size_t>(cols));
+  for (int t = 0; t < m; ++t) {
+    FillRow(rng, rng.Int(0, 7), row);
+    ScalarKernels().quantise(row.data(), x, t);
+  }
+}
+
+TEST_P(Amx, EveryNumberOfTokens) {
+  constexpr int kWidths[] = {32, 64, 288, 576, 608, 1152, 2880, 4096};
+  std::vector<int> counts = {127, 128, 129, 144, 200, 272};
+  for (int m = 1; m <= 70; ++m) counts.push_back(m);
+  Rng rng(21);
+  int cases = 0, spills = 0;
+  for (const int m : counts) {
+    for (int i = 0; i < 3; ++i) {
+      const int cols = kWidths[rng.Int(0, m > 100 ? 4 : 7)], rows = rng.Int(16, 100);
+      const TestMatrix matrix(GetParam(), rows, cols, rng);
+      ActBuffer buffer;
+      Fill(rng, m, cols, buffer);
+      const int panels = NumPanels(rows);
+      const std::vector<float> bias = rng.Normals(panels * kPanelRows);
+      const int begin = i == 0 ? 0 : rng.Int(0, panels - 1);
+      const int end = i == 0 ? panels : rng.Int(begin, panels);
+      ASSERT_EQ(Differs(matrix, buffer.get(), i == 1 ? nullptr : bias.data(), begin, end), "")
+          << rows << "x" << cols << ", m " << m << ", panels " << begin << ".." << end
+          << ", spills " << matrix.packed.num_spills;
+      spills += matrix.packed.num_spills;
+      ++cases;
+    }
+  }
+  EXPECT_EQ(spills > 0, GetParam() != DType::kQ8_0);
+  std::printf("  %d products, %d spilled blocks\n", cases, spills);
+}
+
+TEST_P(Amx, EveryWidth) {
+  Rng rng(22);
+  for (int cols = 32; cols <= 1792; cols += 32) {
+    const TestMatrix matrix(GetParam(), 40, cols, rng);
+    ActBuffer buffer;
+    Fill(rng, rng.Int(9, 36), cols, buffer);
+    ASSERT_EQ(Differs(matrix, buffer.get(), nullptr, 0, 3), "") << cols;
+  }
+}
+
+TEST_P(Amx, NanRowsPoisonOnlyThemselves) {
+  Rng rng(23);
+  const int m = 37, cols = 608, poisoned[] = {0, 15, 16, 35};
+  const TestMatrix matrix(DType::kQ8_0 == GetParam() ? DType::kQ8_0 : DType::kMxfp4, 48, cols, rng);
+  ActBuffer buffer;
+  Fill(rng, m, cols, buffer);
+  std::vector<float> before(static_cast<size_t>(48 * m)), after(before.size());
+  tiles()({&matrix.packed, &buffer.get(), nullptr, before.data(), 48}, 0, 3);
+  std::vector<float> row(static_cast<size_t>(cols), 1.0f);
+  for (const int t : poisoned) {
+    row[static_cast<size_t>(rng.Int(0, cols - 1))] =
+        t == 16 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    ScalarKernels().quantise(row.data(), buffer.get(), t);
+  }
+  EXPECT_EQ(Differs(matrix, buffer.get(), nullptr, 0, 3), "");
+  tiles()({&matrix.packed, &buffer.get(), nullptr, after.data(), 48}, 0, 3);
+  for (int t = 0; t < m; ++t) {
+    const float* at = &after[static_cast<size_t>(48 * t)];
+    if (std::find(std::begin(poisoned), std::end(poisoned), t) != std::end(poisoned)) {
+      EXPECT_TRUE(std::all_of(at, at + 48, [](float v) { return std::isnan(v); })) << t;
+    } else {
+      EXPECT_EQ(Difference(&before[static_cast<size_t>(48 * t)], at, 48), "") << t;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth
