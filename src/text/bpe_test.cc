@@ -120,6 +120,27 @@ TEST(Merger, GivesWhatTheDefinitionGivesWithEqualRanks) {
   }
 }
 
+// A chain of distinct symbols whose last pair merges first: which symbols pair up is decided at the
+// far end, so a window that ends elsewhere gets the pairs wrong and must notice.
+TEST(Merger, SeesThroughChainsThatTheFarEndDecides) {
+  for (const Token length : {200, 255, 256, 300, 301, 700, 1501, 4000, 20000}) {
+    std::vector<Merge> merges;
+    for (Token i = length - 2; i >= 0; --i) merges.push_back({i, i + 1, length + i});
+    auto table = MergeTable::FromMerges(merges);
+    ASSERT_TRUE(table.ok());
+    std::vector<Token> symbols;
+    for (Token copy = 0; copy < 3; ++copy) {
+      for (Token i = 0; i < length; ++i) symbols.push_back(i);
+    }
+    std::vector<Token> expected;
+    for (Token copy = 0; copy < 3; ++copy) {
+      if (length % 2 == 1) expected.push_back(0);
+      for (Token i = length % 2; i < length; i += 2) expected.push_back(length + i);
+    }
+    EXPECT_EQ(Merged(*table, symbols), expected) << length;
+  }
+}
+
 TEST(Merger, LeavesUnknownSymbolsAlone) {
   auto table = MergeTable::FromMerges(std::vector<Merge>{{0, 1, 300}, {300, 300, 301}});
   ASSERT_TRUE(table.ok());

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "testing/data.h"
+#include "testing/small_vocab.h"
 
 namespace hearth {
 namespace {
@@ -104,6 +105,89 @@ TEST(O200k, EveryByteStringComesBack) {
     }
     ASSERT_EQ(Decoded(O200k(), Encoded(O200k(), bytes)), bytes);
   }
+}
+
+// The promise that matters most, for every kind of vocabulary: some have ordinary tokens that spell
+// most of a special one.
+TEST(Tokenizer, TextNeverBecomesASpecialToken) {
+  for (Vocab& vocab : testing::SmallVocabs()) {
+    const std::string rule = NameOf(vocab.split);
+    const bool adds_space = vocab.space_prefix != SpacePrefix::kNone;
+    auto tokenizer = MakeTokenizer(std::move(vocab));
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    std::string all;
+    for (const SpecialName& special : (*tokenizer)->specials()) {
+      for (const std::string& text :
+           {special.name, "x" + special.name, special.name + special.name, " " + special.name}) {
+        const std::vector<Token> tokens = Encoded(**tokenizer, text);
+        for (const Token token : tokens) {
+          EXPECT_FALSE((*tokenizer)->IsSpecial(token)) << rule << " " << text;
+        }
+        EXPECT_EQ(Decoded(**tokenizer, tokens), (adds_space ? " " : "") + text) << rule;
+      }
+      EXPECT_EQ((*tokenizer)->Special(special.name), special.token);
+      EXPECT_TRUE((*tokenizer)->IsSpecial(special.token));
+    }
+    EXPECT_GE((*tokenizer)->specials().size(), std::size(testing::kSmallVocabSpecials));
+  }
+}
+
+TEST(Tokenizer, MergesByRankNotByNumber) {
+  Vocab vocab = testing::SmallByteVocab(VocabKind::kMergedBpe, SplitRule::kGpt2);
+  vocab.merges.clear();
+  const Token a = 'a', b = 'b', c = 'c';
+  const auto add = [&vocab](std::string bytes) {
+    vocab.tokens.push_back(std::move(bytes));
+    vocab.types.push_back(TokenType::kNormal);
+    return static_cast<Token>(vocab.tokens.size() - 1);
+  };
+  const Token ab = add("xab"), bc = add("xbc");  // named so that no piece is looked up whole
+  vocab.merges = {{b, c, bc}, {a, b, ab}};
+  vocab.tokens[static_cast<size_t>(ab)] = "ab";
+  vocab.tokens[static_cast<size_t>(bc)] = "bc";
+  // The word list has "ab" as an earlier token: it is not what merging gives, so it stays unused.
+  auto tokenizer = MakeTokenizer(vocab);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_EQ(Encoded(**tokenizer, "abc"), (std::vector<Token>{a, bc}));
+  EXPECT_EQ(Encoded(**tokenizer, "ab"), (std::vector<Token>{ab}));
+}
+
+TEST(Tokenizer, SentencePieceFallsBackToBytes) {
+  auto tokenizer = MakeTokenizer(testing::SmallSpmVocab());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const auto spelled = [&](std::string_view text) {
+    std::string joined;
+    for (const Token token : Encoded(**tokenizer, text)) {
+      joined += std::string((*tokenizer)->Bytes(token)) + "|";
+    }
+    return joined;
+  };
+  EXPECT_EQ(spelled("the world"), " the| world|");
+  EXPECT_EQ(spelled("hello"), " hello|");
+  EXPECT_EQ(spelled(" the"), " | the|");  // the space in front comes on top of the text's own
+  EXPECT_EQ(spelled("\u20ac"), " |\xe2|\x82|\xac|");
+  EXPECT_EQ(spelled("\xff"), " |\xff|");
+  EXPECT_EQ(spelled(""), "");
+  std::vector<Token> more;
+  (*tokenizer)->EncodeMore("the", more);
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ((*tokenizer)->Bytes(more[0]), "t");
+}
+
+TEST(Tokenizer, RepeatedPiecesGiveTheSameTokens) {
+  // Long enough for the piece cache; each half alone is not.
+  auto tokenizer = MakeTokenizer(testing::SmallByteVocab(VocabKind::kMergedBpe, SplitRule::kGpt2));
+  ASSERT_TRUE(tokenizer.ok());
+  uint32_t seed = 5;
+  std::string text;
+  std::vector<Token> expected;
+  while (text.size() < 20000) {
+    seed = seed * 1664525u + 1013904223u;
+    const std::string word = " w" + std::to_string((seed >> 20) % 300) + "xyz";
+    text += word;
+    (*tokenizer)->Encode(word, expected);
+  }
+  EXPECT_EQ(Encoded(**tokenizer, text), expected);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace {
 // The largest known files (gemma's, 33 MB) have about 1.6 million values.
 constexpr JsonLimits kLimits{
     .max_bytes = size_t{64} << 20, .max_depth = 16, .max_values = size_t{1} << 23};
-constexpr size_t kMaxTokens = size_t{1} << 21;
 constexpr std::string_view kSpaceSpelling = "\xe2\x96\x81";
 
 std::string_view TextAt(const Json* json, std::string_view name) {
@@ -118,11 +117,12 @@ Status ReadSplit(const Json* json, Vocab& vocab) {
   return Status();
 }
 
-Status PlaceToken(const Json* id, std::string_view text, TokenType type, Vocab& vocab) {
+Status PlaceToken(const Json* id, std::string_view text, TokenType type, size_t max_tokens,
+                  Vocab& vocab) {
   const std::optional<uint64_t> number = id != nullptr ? id->unsigned_integer() : std::nullopt;
-  if (!number || *number >= kMaxTokens) {
+  if (!number || *number >= max_tokens) {
     return Error(Code::kInvalid, "the token %s has no number below %zu", Quoted(text).c_str(),
-                 kMaxTokens);
+                 max_tokens);
   }
   const auto i = static_cast<size_t>(*number);
   if (i >= vocab.tokens.size()) {
@@ -144,17 +144,21 @@ Status ReadTokens(const Json& root, const Json& model, Vocab& vocab) {
   if (tokens == nullptr || tokens->object() == nullptr) {
     return Error(Code::kInvalid, "no model.vocab");
   }
-  for (const JsonMember& token : *tokens->object()) {
-    HEARTH_TRY(PlaceToken(&token.second, token.first, TokenType::kNormal, vocab));
-  }
   const Json* const added = root.Find("added_tokens");
   if (!IsAbsent(added) && added->array() == nullptr) {
     return Error(Code::kInvalid, "added_tokens is no array");
   }
-  for (const Json& token : IsAbsent(added) ? JsonArray() : *added->array()) {
+  const JsonArray none;
+  const JsonArray& more = IsAbsent(added) ? none : *added->array();
+  // Real files have few gaps; this many bound the memory by the size of the file.
+  const size_t max_tokens = 2 * (tokens->object()->size() + more.size()) + 64;
+  for (const JsonMember& token : *tokens->object()) {
+    HEARTH_TRY(PlaceToken(&token.second, token.first, TokenType::kNormal, max_tokens, vocab));
+  }
+  for (const Json& token : more) {
     const TokenType type =
         FlagAt(&token, "special", false) ? TokenType::kControl : TokenType::kUserDefined;
-    HEARTH_TRY(PlaceToken(token.Find("id"), TextAt(&token, "content"), type, vocab));
+    HEARTH_TRY(PlaceToken(token.Find("id"), TextAt(&token, "content"), type, max_tokens, vocab));
   }
   for (size_t i = 0; i < vocab.tokens.size(); ++i) {
     if (vocab.tokens[i].empty()) vocab.tokens[i] = Printf("[unused %zu]", i);

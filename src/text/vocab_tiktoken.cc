@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rank file of tiktoken, and the special tokens that gpt-oss puts after it.
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -9,7 +10,7 @@ namespace hearth {
 namespace {
 
 // o200k has 199,998 ranks of at most 128 bytes; room for larger relatives, not for hostile files.
-constexpr size_t kMaxRanks = 1 << 20;
+constexpr size_t kMaxRanks = size_t{1} << 20;
 constexpr size_t kMaxTokenBytes = 512;
 
 constexpr std::array<int8_t, 256> MakeBase64Values() {
@@ -50,7 +51,7 @@ struct RankLine {
   std::string bytes;
   size_t rank = 0;
 };
-Result<RankLine> ParseLine(std::string_view line, size_t number) {
+Result<RankLine> ParseLine(std::string_view line, size_t number, size_t max_ranks) {
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) {
     return Error(Code::kCorrupt, "line %zu: no \"base64 rank\" pair: %s", number,
@@ -60,9 +61,9 @@ Result<RankLine> ParseLine(std::string_view line, size_t number) {
   RankLine parsed;
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), parsed.rank);
-  if (error != std::errc() || end != digits.data() + digits.size() || parsed.rank >= kMaxRanks) {
+  if (error != std::errc() || end != digits.data() + digits.size() || parsed.rank >= max_ranks) {
     return Error(Code::kCorrupt, "line %zu: %s is no rank below %zu", number,
-                 Quoted(digits).c_str(), kMaxRanks);
+                 Quoted(digits).c_str(), max_ranks);
   }
   std::optional<std::string> bytes = DecodeBase64(line.substr(0, space));
   if (!bytes || bytes->empty() || bytes->size() > kMaxTokenBytes) {
@@ -110,10 +111,14 @@ Result<Vocab> ParseTiktoken(std::string_view file) {
   vocab.split = SplitRule::kO200k;
   vocab.whole_pieces_first = true;
   size_t num_lines = 0;
+  // "AA== 0" is the shortest line, so a file without gaps has no rank beyond this: memory stays in
+  // proportion to the file.
+  const size_t max_ranks = std::min(kMaxRanks, file.size() / 6 + 1);
   for (size_t begin = 0, end = 0; begin < file.size(); begin = end + 1) {
     end = std::min(file.find('\n', begin), file.size());
     if (end == begin && end + 1 >= file.size()) break;  // one empty line at the end is fine
-    HEARTH_ASSIGN(RankLine line, ParseLine(file.substr(begin, end - begin), ++num_lines));
+    HEARTH_ASSIGN(RankLine line,
+                  ParseLine(file.substr(begin, end - begin), ++num_lines, max_ranks));
     if (line.rank >= vocab.tokens.size()) vocab.tokens.resize(line.rank + 1);
     std::string& slot = vocab.tokens[line.rank];
     if (!slot.empty()) {
