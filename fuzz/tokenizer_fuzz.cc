@@ -109,9 +109,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t which = data[0], times = data[1];
   std::string text(reinterpret_cast<const char*>(data + 2), size - 2);
   // Few inputs are long, or nothing else would be tried.
-  if (times >= 254 && !text.empty()) {
+  if (times == 255 && !text.empty()) {
     const std::string unit = text;
-    const size_t wanted = times == 254 ? size_t{1} << 14 : kMaxTextBytes;
+    const size_t wanted = which >= 248 ? kMaxTextBytes : size_t{1} << 13;
     while (text.size() + unit.size() <= wanted && text.size() < unit.size() << 12) text += unit;
   }
   CheckPieces(text);
