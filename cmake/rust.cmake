@@ -4,7 +4,8 @@
 include_guard(GLOBAL)
 find_program(CARGO cargo HINTS $ENV{HOME}/.cargo/bin REQUIRED)
 
-set(rust_target_dir ${CMAKE_BINARY_DIR}/rust)
+# One for all presets: the library does not differ, and a build costs a minute.
+set(rust_target_dir ${CMAKE_SOURCE_DIR}/build/rust)
 set(rust_library ${rust_target_dir}/release/libhearth_rust.a)
 file(GLOB_RECURSE rust_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rust/*.rs
      ${CMAKE_SOURCE_DIR}/rust/*.toml ${CMAKE_SOURCE_DIR}/rust/Cargo.lock)
