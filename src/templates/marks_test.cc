@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "templates/program.h"
 #include "templates/testing_tokenizer.h"
 #include "text/utf8.h"
 
@@ -31,6 +32,37 @@ TEST(Marks, EveryCodePointSurvivesAndIsMarked) {
       const int plane = (lead & 7) << 2 | (next >> 4 & 3);
       ASSERT_TRUE(lead >= 0xf0 && plane >= 4 && plane <= 13) << c;
     }
+  }
+}
+
+// The engine's half of the table: every character equals its twin there, in any case and escaped,
+// and what is made from a twin is a twin.
+TEST(Marks, TheEngineSeesThroughEveryTwin) {
+  auto program = TemplateProgram::Compile(
+      "{{ a == b }}{{ a in b }}{{ (a | upper) == (b | upper) }}{{ a.lower() == b.lower() }}"
+      "{{ (a | tojson) == (b | tojson) }}{{ a.split() == b.split() }}|{{ a | upper }}"
+      "{{ a | lower }}{{ a | title }}{{ a | tojson(ensure_ascii=true) }}");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  std::string text;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c == 0xd800) c = 0xe000;
+    if (c == 0x40000) c = 0xe0000;
+    AppendUtf8(c, text);
+    if (c % 2048 != 2047) continue;
+    auto out = program->Run(WriteJson(JsonObject{{"a", Mark(text)}, {"b", text}}));
+    ASSERT_TRUE(out.ok()) << out.status().message();
+    const std::string_view rendered = *out;
+    const size_t bar = rendered.find('|');
+    ASSERT_EQ(rendered.substr(0, bar), "TrueTrueTrueTrueTrueTrue") << std::hex << c;
+    // All that is not marked are the quotes of tojson.
+    std::string plain;
+    for (const char* at = rendered.data() + bar + 1; at < rendered.data() + rendered.size();) {
+      const Utf8Char next = DecodeUtf8(at, rendered.data() + rendered.size());
+      if (next.code_point < 0x40000 || next.code_point >= 0xe0000) plain.append(at, next.num_bytes);
+      at += next.num_bytes;
+    }
+    ASSERT_EQ(plain, "\"\"") << std::hex << c;
+    text.clear();
   }
 }
 

@@ -60,20 +60,3 @@ pub fn is_space(c: char) -> bool {
     let c = plain(c);
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn twins_are_inverse_and_marked() {
-        let like = char::from_u32(FIRST_TWIN + 'x' as u32).unwrap();
-        for code in (0..0x4_0000u32).chain(0xE_0000..0x11_0000) {
-            let Some(c) = char::from_u32(code) else { continue };
-            let twin = marked_like(like, c);
-            assert!(is_marked(twin) && !is_marked(c));
-            assert_eq!(plain(twin), c);
-            assert_eq!(marked_like('x', c), c);
-        }
-    }
-}
