@@ -194,7 +194,7 @@ void Span(const AttendArgs& a, const float* q, int kv_head, int begin, int end, 
   }
   out.top = scores[0];
   for (int j = begin; j < end; ++j) {
-    // Written so that a NaN score, once met, stays.
+    // A NaN score replaces the top, and may be replaced; its own weight is NaN all the same.
     if (!(scores[j - begin] <= out.top)) out.top = scores[j - begin];
   }
   float lanes[16] = {};
