@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "cpu/kernels.h"
+#include "cpu/kernel_choice.h"
 #include "cpu/matmul.h"
 #include "cpu/panels.h"
 #include "platform/isa.h"
@@ -64,20 +64,6 @@ uint8_t* Pool() {
   return reinterpret_cast<uint8_t*>(pool->bytes().data());
 }
 
-const KernelTable& TableOf(Isa isa) {
-  switch (isa) {
-    case Isa::kScalar:
-      break;
-    case Isa::kAvx2:
-      return Avx2Kernels();
-    case Isa::kAvx512:
-      return Avx512Kernels();
-    case Isa::kAmx:
-      return AmxKernels();
-  }
-  return ScalarKernels();
-}
-
 __attribute__((target("avx2"))) void Read(const uint8_t* at, int64_t bytes) {
   __m256i sums[4] = {};
   for (int64_t i = 0; i + 256 <= bytes; i += 256) {
@@ -94,7 +80,7 @@ __attribute__((target("avx2"))) void Read(const uint8_t* at, int64_t bytes) {
 
 // Each thread takes its share of the panels of every matrix, as the backend does.
 void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_threads) {
-  const KernelTable& table = TableOf(isa);
+  const KernelTable& table = KernelsOf(isa);
   const int64_t panel_bytes =
       kind == PackKind::kMxfp4 ? Mxfp4PanelBytes(kCols) : Q8PanelBytes(kCols);
   const int panels = NumPanels(kRows);
@@ -152,7 +138,7 @@ void RegisterWeights() {
 
 // Processor time per call of what runs per token.
 void PerToken(benchmark::State& state, Isa isa, int which) {
-  const KernelTable& table = TableOf(isa);
+  const KernelTable& table = KernelsOf(isa);
   std::vector<float> x(kCols, 0.7f), gain(kCols, 1.1f), y(kCols);
   ActBuffer buffer;
   const Activations& act = buffer.Shape(1, kCols);
@@ -204,7 +190,7 @@ void AttendOne(benchmark::State& state, Isa isa, int context, int tokens) {
       ids[static_cast<size_t>(b)] = place * blocks + b * 7 % blocks;
     }
     place = (place + 1) % places;
-    TableOf(isa).attend(args, 0, 1);
+    KernelsOf(isa).attend(args, 0, 1);
   }
   state.counters["GB/s"] = benchmark::Counter(static_cast<double>(blocks * block_bytes) * 1e-9,
                                               benchmark::Counter::kIsIterationInvariantRate);

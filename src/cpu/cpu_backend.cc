@@ -5,26 +5,12 @@
 #include <cstring>
 
 #include "cpu/forward.h"
-#include "cpu/kernels.h"
+#include "cpu/kernel_choice.h"
 #include "cpu/kv_memory.h"
 #include "cpu/packed_model.h"
 
 namespace hearth {
 namespace {
-
-const KernelTable& KernelsOf(Isa isa) {
-  switch (isa) {
-    case Isa::kScalar:
-      break;
-    case Isa::kAvx2:
-      return Avx2Kernels();
-    case Isa::kAvx512:
-      return Avx512Kernels();
-    case Isa::kAmx:
-      return AmxKernels();
-  }
-  return ScalarKernels();
-}
 
 class CpuBackend : public Backend {
  public:

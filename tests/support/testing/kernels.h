@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/kernels.h"
+#include "cpu/kernel_choice.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
 #include "platform/isa.h"
@@ -180,19 +180,7 @@ class KernelsOfIsa : public ::testing::TestWithParam<Isa> {
       GTEST_SKIP() << "SKIPPED LOUDLY: this machine has no " << NameOf(GetParam());
     }
   }
-  const KernelTable& table() const {
-    switch (GetParam()) {
-      case Isa::kScalar:
-        break;
-      case Isa::kAvx2:
-        return Avx2Kernels();
-      case Isa::kAvx512:
-        return Avx512Kernels();
-      case Isa::kAmx:
-        return AmxKernels();
-    }
-    return ScalarKernels();
-  }
+  const KernelTable& table() const { return KernelsOf(GetParam()); }
 };
 inline std::string IsaTestName(const ::testing::TestParamInfo<Isa>& info) {
   return NameOf(info.param);
