@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace hearth {
+namespace {
+
+// More threads than this machine may have: the pool must also work oversubscribed.
+constexpr int kSizes[] = {1, 2, 3, 7};
+
+TEST(ThreadPool, CoversEveryIndexOnce) {
+  for (const int size : kSizes) {
+    ThreadPool pool(size);
+    EXPECT_EQ(pool.size(), size);
+    for (const int n : {0, 1, 2, 5, 16, 100, 1000}) {
+      for (const int grain : {1, 3, 16}) {
+        std::vector<int> hits(static_cast<size_t>(n));
+        pool.Run(n, grain, [&](Range range, int worker) {
+          EXPECT_GE(worker, 0);
+          EXPECT_LT(worker, size);
+          EXPECT_EQ(range.begin % grain, 0);
+          for (int i = range.begin; i < range.end; ++i) ++hits[static_cast<size_t>(i)];
+        });
+        EXPECT_EQ(hits, std::vector<int>(static_cast<size_t>(n), 1)) << size << " " << n;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, SameSplitEveryTime) {
+  ThreadPool pool(3);
+  std::vector<Range> first(3, {0, 0}), again(3, {0, 0});
+  const auto note = [](std::vector<Range>& ranges) {
+    return [&ranges](Range range, int worker) { ranges[static_cast<size_t>(worker)] = range; };
+  };
+  pool.Run(100, 4, note(first));
+  for (int round = 0; round < 50; ++round) {
+    pool.Run(100, 4, note(again));
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(first[i].begin, again[i].begin);
+      EXPECT_EQ(first[i].end, again[i].end);
+    }
+  }
+}
+
+TEST(ThreadPool, UnevenWorkIsAllDone) {
+  for (const int size : kSizes) {
+    ThreadPool pool(size);
+    std::vector<int> hits(500);
+    pool.RunUneven(500, [&](int i, int) {
+      volatile int spin = i % 7 == 0 ? 2000 : 1;
+      while (spin > 0) spin = spin - 1;
+      ++hits[static_cast<size_t>(i)];
+    });
+    EXPECT_EQ(std::accumulate(hits.begin(), hits.end(), 0), 500);
+  }
+}
+
+// What one loop wrote, the next must see: thousands of short loops in a row, with pauses that let
+// the workers fall asleep.
+TEST(ThreadPool, LoopsAreOrdered) {
+  ThreadPool pool(3);
+  std::vector<int64_t> values(64, 1);
+  for (int round = 0; round < 3000; ++round) {
+    pool.Run(64, 1, [&](Range range, int) {
+      for (int i = range.begin; i < range.end; ++i) ++values[static_cast<size_t>(i)];
+    });
+    // Worker shares read what other workers wrote in the loop before.
+    pool.Run(64, 1, [&](Range range, int) {
+      for (int i = range.begin; i < range.end; ++i) {
+        ASSERT_EQ(values[static_cast<size_t>(63 - i)], round + 2);
+      }
+    });
+    if (round % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace
+}  // namespace hearth
