@@ -30,7 +30,7 @@ function(hearth_add_room room allowed)
     # One ctest entry per room keeps the list readable and the start-up cost of hundreds of
     # processes out of the fast loop; gtest names the failing case.
     add_test(NAME unit.${room} COMMAND ${room}_test --gtest_brief=1)
-    set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 600)
+    set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 1800)
   endif()
 endfunction()
 
