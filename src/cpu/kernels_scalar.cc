@@ -105,17 +105,23 @@ void AddBias(const MatmulArgs& args, int row_begin, int row_end) {
   }
 }
 
-void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+using PanelDot = float (*)(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& x);
+
+void EachProduct(const MatmulArgs& args, int panel_begin, int panel_end, PanelDot dot) {
   const PackedMatrix& w = *args.w;
   for (int p = panel_begin; p < panel_end; ++p) {
     const uint8_t* panel = w.data + p * w.panel_bytes;
     for (int t = 0; t < args.x->m; ++t) {
       const Token x = TokenOf(*args.x, t);
       for (int lane = 0; lane < kPanelRows; ++lane) {
-        args.y[t * args.y_stride + p * kPanelRows + lane] = DotMxfp4(w, panel, lane, x);
+        args.y[t * args.y_stride + p * kPanelRows + lane] = dot(w, panel, lane, x);
       }
     }
   }
+}
+
+void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
+  EachProduct(args, panel_begin, panel_end, DotMxfp4);
   AddSpills(args, panel_begin * kPanelRows, panel_end * kPanelRows);
   AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
 }
@@ -135,16 +141,7 @@ float DotQ8(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& 
 }
 
 void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
-  const PackedMatrix& w = *args.w;
-  for (int p = panel_begin; p < panel_end; ++p) {
-    const uint8_t* panel = w.data + p * w.panel_bytes;
-    for (int t = 0; t < args.x->m; ++t) {
-      const Token x = TokenOf(*args.x, t);
-      for (int lane = 0; lane < kPanelRows; ++lane) {
-        args.y[t * args.y_stride + p * kPanelRows + lane] = DotQ8(w, panel, lane, x);
-      }
-    }
-  }
+  EachProduct(args, panel_begin, panel_end, DotQ8);
   AddBias(args, panel_begin * kPanelRows, panel_end * kPanelRows);
 }
 

@@ -150,10 +150,4 @@ Result<std::unique_ptr<PackedModel>> PackedModel::Make(const Model& model, Threa
   return packed;
 }
 
-int64_t PackedModel::num_spills() const {
-  int64_t count = 0;
-  for (const auto& spills : spills_) count += static_cast<int64_t>(spills->size());
-  return count;
-}
-
 }  // namespace hearth

@@ -40,7 +40,6 @@ class PackedModel {
   const PackedMatrix& head() const { return head_; }
   const float* final_norm() const { return final_norm_; }
   const std::vector<PackedLayer>& layers() const { return layers_; }
-  int64_t num_spills() const;
 
  private:
   class Packer;

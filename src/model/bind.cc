@@ -132,6 +132,17 @@ void SplitGateUp(const MatView& both, const MatView& both_bias, FfnWeights& ffn)
   ffn.up_bias.data += both_bias.col_bytes;
 }
 
+void SetExperts(const std::vector<MatView>& gate_up, const std::vector<MatView>& gate_up_bias,
+                const std::vector<MatView>& down, const std::vector<MatView>& down_bias,
+                LayerWeights& w) {
+  w.ffn.resize(gate_up.size());
+  for (size_t i = 0; i < w.ffn.size(); ++i) {
+    SplitGateUp(gate_up[i], gate_up_bias[i], w.ffn[i]);
+    w.ffn[i].down = down[i];
+    w.ffn[i].down_bias = down_bias[i];
+  }
+}
+
 void SplitQkvBias(const MatView& all, int q_rows, int kv_rows, LayerWeights& w) {
   const auto part = [&all](int first, int count) {
     MatView view = all;

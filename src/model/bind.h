@@ -41,6 +41,10 @@ Status BindOpenAi(const Binder& binder, Model& model);       // bind_openai.cc
 
 // Interleaved [gate0, up0, gate1, up1, ...] taken apart: rows of a matrix, columns of a bias.
 void SplitGateUp(const MatView& both, const MatView& both_bias, FfnWeights& ffn);
+// One entry per expert in each list; gate and up come interleaved.
+void SetExperts(const std::vector<MatView>& gate_up, const std::vector<MatView>& gate_up_bias,
+                const std::vector<MatView>& down, const std::vector<MatView>& down_bias,
+                LayerWeights& w);
 
 // One bias for q, k and v together, taken apart.
 void SplitQkvBias(const MatView& all, int q_rows, int kv_rows, LayerWeights& w);

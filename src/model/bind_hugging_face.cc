@@ -66,12 +66,7 @@ Status BindGptOssMoe(const Binder& binder, const ModelSpec& spec, const std::str
     HEARTH_ASSIGN(
         down, binder.PlanesStack(e + "down_proj_blocks", e + "down_proj_scales", count, d, d_ff));
   }
-  w.ffn.resize(static_cast<size_t>(count));
-  for (size_t i = 0; i < w.ffn.size(); ++i) {
-    SplitGateUp(gate_up[i], gate_up_bias[i], w.ffn[i]);
-    w.ffn[i].down = down[i];
-    w.ffn[i].down_bias = down_bias[i];
-  }
+  SetExperts(gate_up, gate_up_bias, down, down_bias, w);
   return Status();
 }
 

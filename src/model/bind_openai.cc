@@ -34,12 +34,7 @@ Status BindMoe(const Binder& binder, const ModelSpec& spec, const std::string& p
   HEARTH_ASSIGN(const auto down, binder.PlanesStack(p + "mlp2_weight.blocks",
                                                     p + "mlp2_weight.scales", count, d, d_ff));
   HEARTH_ASSIGN(const auto down_bias, binder.VectorStack(p + "mlp2_bias", count, d));
-  w.ffn.resize(static_cast<size_t>(count));
-  for (size_t i = 0; i < w.ffn.size(); ++i) {
-    SplitGateUp(gate_up[i], gate_up_bias[i], w.ffn[i]);
-    w.ffn[i].down = down[i];
-    w.ffn[i].down_bias = down_bias[i];
-  }
+  SetExperts(gate_up, gate_up_bias, down, down_bias, w);
   return Status();
 }
 
