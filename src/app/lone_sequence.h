@@ -8,16 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "app/open_backend.h"
 #include "backend/backend.h"
 #include "base/result.h"
 #include "model/model.h"
 namespace hearth {
-
-// The flags that every command with a CPU backend has.
-struct CpuFlags {
-  std::string isa;      // empty: the best this machine has
-  int num_threads = 0;  // 0: one per core that the cgroup pays for
-};
 
 // Holds its blocks in order; the whole context is there from the start (memory is taken as it is
 // touched). Thread: one.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The step every command that computes fast starts with: a model becomes a CPU backend.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "cpu/cpu_backend.h"
+#include "model/model.h"
+namespace hearth {
+
+// The flags that every command with a CPU backend has.
+struct CpuFlags {
+  std::string isa;      // empty: the best this machine has
+  int num_threads = 0;  // 0: one per core that the cgroup pays for
+};
+
+// Fills in what the flags leave open: the instruction set, the threads, progress on a terminal.
+// kInvalid for an instruction set that does not exist.
+Status FillFrom(const CpuFlags& flags, CpuOptions& options);
+
+// Packs the weights; kExhausted, with the numbers, when they and the KV blocks do not fit.
+Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options);
+
+}  // namespace hearth
