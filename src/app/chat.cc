@@ -75,11 +75,14 @@ class LocalChat : public Chat {
     if (options_.effort == "high") conversation_.reasoning_effort = ReasoningEffort::kHigh;
     const float usual = model_.spec.family == Family::kGptOss ? 1.0f : 0.7f;
     params_.temperature = options_.temperature.value_or(usual);
+    params_.top_k = options_.top_k;
     params_.top_p = options_.top_p;
+    params_.min_p = options_.min_p;
     params_.seed = options_.seed;
   }
 
   Status Start() {
+    HEARTH_TRY(Validate(params_));  // a flag's range lets NaN through
     const int wanted = options_.context > 0 ? options_.context : kUsualContext;
     context_ = std::min(model_.spec.max_context, wanted);
     if (options_.backend == "reference") {

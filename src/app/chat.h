@@ -19,7 +19,8 @@ struct ChatOptions {
   int max_tokens = 1024;
   int context = 0;                   // 0: what the model has, at most 16384
   std::optional<float> temperature;  // none: what suits the model
-  float top_p = 1.0f;
+  int top_k = 0;
+  float top_p = 1.0f, min_p = 0.0f;
   uint64_t seed = 0;
   CpuFlags cpu;
 };

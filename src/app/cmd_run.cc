@@ -121,7 +121,15 @@ void AddRun(CLI::App& app, Command& chosen) {
   sub->add_option("--temperature", chat.temperature,
                   "0 = always the likeliest token; default 1 for gpt-oss, 0.7 for others")
       ->check(CLI::Range(0.0, 10.0));
+  sub->add_option("--top-k", chat.top_k,
+                  "Draw only from this many of the likeliest tokens; 0 = all")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
   sub->add_option("--top-p", chat.top_p, "Draw only from the likeliest tokens up to this share")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  sub->add_option("--min-p", chat.min_p,
+                  "Draw only tokens at least this many times as likely as the likeliest")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   sub->add_option("--seed", chat.seed, "Same seed, same reply")->capture_default_str();

@@ -31,14 +31,26 @@ struct Candidate {
   double weight;
 };
 
-// Drops the tail beyond `top_p` of the whole; at least one candidate stays.
-void KeepNucleus(std::vector<Candidate>& candidates, double total, double top_p) {
+double Sum(const std::vector<Candidate>& candidates) {
+  double total = 0;
+  for (const Candidate& candidate : candidates) total += candidate.weight;
+  return total;
+}
+
+// top_k, then top_p of what is left, then min_p; at least one candidate stays.
+void DropUnlikely(std::vector<Candidate>& candidates, const SamplingParams& params) {
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
   });
+  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < candidates.size()) {
+    candidates.resize(static_cast<size_t>(params.top_k));
+  }
+  const double share = static_cast<double>(params.top_p) * Sum(candidates);
+  const double least = static_cast<double>(params.min_p) * candidates[0].weight;
   double kept = 0;
   size_t count = 0;
-  while (count < candidates.size() && (count == 0 || kept < top_p * total)) {
+  while (count < candidates.size() &&
+         (count == 0 || (kept < share && candidates[count].weight >= least))) {
     kept += candidates[count++].weight;
   }
   candidates.resize(count);
@@ -66,10 +78,9 @@ Token Sample(std::span<const float> logits, const SamplingParams& params, uint64
     candidates.push_back({static_cast<Token>(i), weight});
     total += weight;
   }
-  if (params.top_p < 1) {
-    KeepNucleus(candidates, total, static_cast<double>(params.top_p));
-    total = 0;
-    for (const Candidate& candidate : candidates) total += candidate.weight;
+  if (params.top_k > 0 || params.top_p < 1 || params.min_p > 0) {
+    DropUnlikely(candidates, params);
+    total = Sum(candidates);
   }
   double left = UniformDraw(params.seed, step) * total;
   for (const Candidate& candidate : candidates) {

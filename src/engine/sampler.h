@@ -5,13 +5,8 @@
 #include <span>
 
 #include "base/ids.h"
+#include "engine/sampling_params.h"
 namespace hearth {
-
-struct SamplingParams {
-  float temperature = 1.0f;  // 0 = the most likely token
-  float top_p = 1.0f;        // keep the most likely tokens up to this share; 1 = all
-  uint64_t seed = 0;
-};
 
 // `step` counts generated tokens and, with the seed, is the whole random state: a request that is
 // run again draws the same numbers. Ties go to the lower token; NaN logits are never chosen unless

@@ -63,6 +63,20 @@ TEST(Sample, NucleusDropsTheTail) {
   }
 }
 
+TEST(Sample, TopKAndMinPDropTheTail) {
+  const std::vector<float> logits = {0, 2, 1, -3};
+  bool saw_second = false;
+  for (uint64_t step = 0; step < 2000; ++step) {
+    EXPECT_EQ(Sample(logits, {.top_k = 1}, step), 1);
+    const Token token = Sample(logits, {.top_k = 2}, step);
+    EXPECT_TRUE(token == 1 || token == 2);
+    saw_second = saw_second || token == 2;
+    EXPECT_EQ(Sample(logits, {.min_p = 0.4f}, step), 1);  // e^-1 is less than 0.4
+    EXPECT_NE(Sample(logits, {.min_p = 0.1f}, step), 3);
+  }
+  EXPECT_TRUE(saw_second);
+}
+
 TEST(Sample, StepAndSeedAreTheWholeState) {
   const std::vector<float> logits(1000, 0.0f);
   int same = 0;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sampling_params.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace hearth {
+namespace {
+
+TEST(Validate, NamesTheFieldItsValueAndItsRange) {
+  EXPECT_TRUE(Validate({}).ok());
+  const Status hot = Validate({.temperature = 101});
+  EXPECT_EQ(hot.code(), Code::kInvalid);
+  EXPECT_EQ(hot.message(), "temperature: 101 is not between 0 and 100");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(Validate({.top_p = nan}).message(), testing::HasSubstr("top_p: nan"));
+  EXPECT_THAT(Validate({.top_k = -1}).message(), testing::HasSubstr("top_k: -1"));
+  EXPECT_THAT(Validate({.min_p = 1.5f}).message(), testing::HasSubstr("min_p: 1.5"));
+}
+
+}  // namespace
+}  // namespace hearth
