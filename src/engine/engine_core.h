@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop's body, one step at a time and without a thread: Engine's thread calls it, and so does
+// the simulation under its own clock.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/clock.h"
+#include "engine/inbox.h"
+#include "engine/scheduler.h"
+#include "engine/snapshot.h"
+#include "kv/kv_space.h"
+namespace hearth {
+
+struct EngineOptions {
+  SchedulerOptions scheduler;
+  AdmissionLimits admission;
+  KvPolicy kv;
+  int64_t slow_reader_us = 30'000'000;  // paused for longer than this, a sequence is dropped
+  int self_check_every = 0;             // steps; 0: only when idle
+  // Sees the logits every token was sampled from, before it is heard. For tests; null otherwise.
+  std::function<void(SeqId id, int index, std::span<const float> logits)> on_logits;
+};
+
+// Thread: Submit, Cancel and Drain from any; the rest from the one that calls Step.
+class EngineCore {
+ public:
+  EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock);
+  ~EngineCore();  // whatever is still there ends with kShutdown
+
+  // Lets the request in or says why not, at once. The sink hears of it only if it was let in.
+  Admission Submit(Request request, std::shared_ptr<EventSink> sink);
+  void Cancel(SeqId id);
+  // Refuses what comes from now on; what is there may go on for `bound_us`, then it ends with
+  // kShutdown.
+  void Drain(int64_t bound_us);
+
+  // Takes the mail, plans, runs, samples, books and tells. False when there was nothing to compute.
+  bool Step();
+  // Nothing waits or runs.
+  bool is_idle() const;
+  // How long the caller may sleep after a Step that said false, unless there is mail; -1: for ever.
+  int64_t SleepUs() const;
+
+  Inbox& inbox() { return inbox_; }
+  const KvSpace& kv() const { return kv_; }
+  const Scheduler& scheduler() const { return scheduler_; }
+  EngineSnapshot TakeSnapshot() const;
+
+ private:
+  struct Books;
+  void TakeMail(int64_t now_us);
+  void WatchReaders(int64_t now_us);
+  void EndDrain(int64_t now_us);
+  void RunPlan(const StepPlan& plan);
+  void SampleRows(const StepPlan& plan);
+  void TellTokens(const StepPlan& plan);
+  void TellEnded();
+  void UpdateRates(int64_t now_us);
+
+  Backend& backend_;
+  const EngineOptions options_;
+  const Clock& clock_;
+  KvSpace kv_;
+  Scheduler scheduler_;
+  Inbox inbox_;
+  std::vector<float> logits_;
+  std::vector<Token> sampled_;
+  std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
+  std::unique_ptr<Books> books_;
+};
+
+}  // namespace hearth

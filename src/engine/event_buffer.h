@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The usual sink: a bounded buffer between the engine thread and one reader.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/request.h"
+namespace hearth {
+
+// Thread: the engine writes, one reader reads, neither waits for the other while holding the lock.
+class EventBuffer : public EventSink {
+ public:
+  // 1,024 tokens are some minutes of reading, in 8 KiB.
+  explicit EventBuffer(int capacity = 1024) : capacity_(capacity) {}
+  // Called on the engine thread after something was added; must not block. Set before submitting.
+  void set_on_ready(std::function<void()> on_ready) { on_ready_ = std::move(on_ready); }
+
+  // What has arrived, oldest first, without waiting.
+  std::vector<TokenEvent> Take();
+  // Waits for tokens or the end, at most `timeout_us`.
+  std::vector<TokenEvent> Wait(int64_t timeout_us);
+  // The end, once all tokens were taken and it has come.
+  std::optional<RequestRecord> ended() const;
+
+  int Room() const override;
+  void OnToken(const TokenEvent& event) override;
+  void OnFinish(const RequestRecord& record) override;
+
+ private:
+  std::vector<TokenEvent> TakeLocked();
+  const int capacity_;
+  std::function<void()> on_ready_;
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<TokenEvent> tokens_;
+  std::optional<RequestRecord> record_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client asked for, whether it was let in, and what it hears back.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "engine/sampler.h"
+#include "kv/kv_space.h"
+namespace hearth {
+
+class TokenMask;
+
+// Strict: work of a more urgent class goes first. Waiting makes every request more urgent in time.
+enum class Priority : uint8_t { kUrgent, kNormal, kLow, kIdle };
+inline constexpr int kNumPriorities = 4;
+
+struct Request {
+  std::vector<Token> prompt;  // at least one
+  SamplingParams sampling;
+  int max_tokens = 0;              // to generate; 0: as many as context and memory hold
+  std::vector<Token> stop_tokens;  // the one that stops is the last that is heard
+  Priority priority = Priority::kNormal;
+  KvDomain domain;             // whose fair share, and whose cached work
+  int64_t timeout_us = 0;      // from submission to the last token; 0: none
+  std::vector<int> keep_cuts;  // prompt positions that others will start from (a preamble's end)
+  std::shared_ptr<TokenMask> mask;  // null: anything goes. Not asked yet: issue 7.
+};
+
+enum class Finish : uint8_t {
+  kNone,        // not ended
+  kStop,        // said one of its stop tokens
+  kLength,      // max_tokens, or the end of the context
+  kCancelled,   // the client asked
+  kExpired,     // its time ran out
+  kSlowReader,  // nobody took its tokens for too long
+  kShutdown,    // the engine is going away
+  kError        // this request's own numbers or the step it was in went wrong
+};
+const char* NameOf(Finish finish);
+
+// The books of one request. Times are 0 for what did not happen.
+struct RequestRecord {
+  SeqId id{};
+  KvDomain domain;
+  Priority priority = Priority::kNormal;
+  Finish finish = Finish::kNone;
+  std::string detail;  // for kError: why, in a word or a sentence
+  int num_prompt = 0, num_generated = 0;
+  int num_cached = 0;          // prompt tokens that the first start found
+  BlockKey cached_run;         // the last block of the run they were found in
+  KvMiss miss;                 // why not more
+  int64_t num_computed = 0;    // tokens put through the backend, again after preemption included
+  int64_t num_recomputed = 0;  // of them, those computed before
+  int num_preempted = 0;
+  int64_t arrived_us = 0, started_us = 0, first_token_us = 0, ended_us = 0;  // engine time
+  int64_t waited_us = 0;  // without blocks, all waits together
+  int64_t paused_us = 0;  // held back because its reader was slow
+};
+
+// Whether a request was let in, and if not, what to tell the client.
+// kInvalid: never, as it is. kExhausted: not now; trying again after `retry_after_s` makes sense.
+struct Admission {
+  Status status;
+  SeqId id{};                   // when let in
+  double predicted_wait_s = 0;  // until its first token is computed, by today's rates
+  double retry_after_s = 0;     // when kExhausted
+  int queued_requests = 0;
+  int64_t queued_tokens = 0;
+  bool ok() const { return status.ok(); }
+};
+
+struct TokenEvent {
+  Token token = 0;
+  int index = 0;  // counts what the request generated
+};
+
+// Where a request's tokens go. Thread: called on the engine thread; must not block. OnFinish comes
+// exactly once, after the last token, and is always taken.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // How many tokens it takes right now. At 0 the sequence is paused until there is room again.
+  virtual int Room() const = 0;
+  virtual void OnToken(const TokenEvent& event) = 0;
+  virtual void OnFinish(const RequestRecord& record) = 0;
+};
+
+}  // namespace hearth

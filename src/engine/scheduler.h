@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides, each step, which tokens are computed. Pure: time is passed in; no threads, no I/O. The
+// rules, in order, are in docs/engine.md.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/fair_queue.h"
+#include "engine/sequence.h"
+#include "engine/step_model.h"
+#include "kv/kv_space.h"
+namespace hearth {
+
+struct SchedulerOptions {
+  int max_sequences = 256;     // running at a time
+  int max_step_tokens = 2048;  // what the backend takes
+  int max_context = 131072;    // of the model
+  // A prompt gets at least this many tokens of a step, whatever the clock says: below it the fixed
+  // cost of a step eats the progress.
+  int min_chunk = 32;
+  // The longest step while somebody listens to a stream, and while nobody does (then a step only
+  // delays those who arrive during it, and cancels).
+  int64_t itl_target_us = 200'000;
+  int64_t quiet_step_us = 1'000'000;
+  int64_t aging_us = 30'000'000;  // of waiting raise a request by one class
+  int quantum = 256;              // tokens a tenant gets per round
+  int max_preemptions = 3;        // per request
+  // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
+  // somebody has to step back.
+  int headroom_blocks = 2;
+};
+
+// What is asked of the machine and not done yet.
+struct SchedulerLoad {
+  int num_waiting = 0, num_running = 0, num_paused = 0;
+  int64_t waiting_tokens = 0;  // prompts that wait, counted as if nothing of them was cached
+  int64_t backlog_tokens = 0;  // of running sequences, beyond the one each decodes
+  bool is_full = false;        // the next one to start has to wait for another one to end
+};
+
+struct SchedulerTotals {
+  int64_t num_steps = 0, num_preemptions = 0;
+  int64_t prefill_tokens = 0, decode_tokens = 0;  // computed
+  int64_t cached_tokens = 0, recomputed_tokens = 0;
+};
+
+// Thread: engine only. One step is Plan, then either Commit or Fail; everything else is called
+// between steps.
+class Scheduler {
+ public:
+  static constexpr Token kBadRow = -1;  // in `sampled`: the row held no numbers
+
+  Scheduler(const SchedulerOptions& options, KvSpace& kv);
+  ~Scheduler();
+
+  // The sequence waits. Its max_total must fit (see max_sequence_tokens).
+  void Add(std::unique_ptr<Sequence> sequence, int64_t now_us);
+  // Ends it now, whatever it is doing; unknown ids are ignored. Its published blocks stay cached.
+  void End(SeqId id, Finish why, const std::string& detail, int64_t now_us);
+  void SetPaused(SeqId id, bool paused, int64_t now_us);
+
+  // Ends what expired, then chooses the step. An empty plan means there is nothing to do. The plan
+  // borrows from the scheduler until Commit or Fail.
+  const StepPlan& Plan(int64_t now_us);
+  // The sequences of the plan's slices, in their order; good until TakeEnded.
+  std::span<Sequence* const> planned() const { return planned_; }
+  // Books the step: `sampled` has a token, or kBadRow, for every row of logits.
+  void Commit(std::span<const Token> sampled, int64_t now_us, int64_t step_us);
+  // The step did not happen: the sequences in it end with an error, and nothing of it is cached.
+  void Fail(const Status& status, int64_t now_us);
+
+  // Those that ended since the last call, stripped of their blocks, their records complete.
+  std::vector<std::unique_ptr<Sequence>> TakeEnded();
+
+  // The most tokens, prompt and generation together, that one sequence can ever have.
+  int max_sequence_tokens() const { return max_sequence_tokens_; }
+  SchedulerLoad load() const;
+  const SchedulerTotals& totals() const { return totals_; }
+  const StepModel& step_model() const { return model_; }
+  std::span<Sequence* const> running() const { return running_; }  // oldest start first
+  const FairQueue& queue() const { return queue_; }
+  // The tokens of prompt a step may hold beside `decode` slices that look at `context` positions.
+  int PrefillBudget(int decode, int64_t context) const;
+
+ private:
+  struct Need {
+    int full = 0, window = 0;
+  };
+
+  void DropExpired(int64_t now_us);
+  void PlanDecodes(int64_t now_us);
+  void PlanPrefills(int64_t now_us);
+  bool Start(Sequence& sequence, int64_t now_us);
+  bool HasRoomFor(const Sequence& sequence);
+  bool MakeRoomFor(Sequence& sequence, int64_t now_us);
+  int Grant(Sequence& sequence, int count, int64_t now_us);
+  void AddSlice(Sequence& sequence, int count);
+  void BuildPlan();
+
+  // Preemption.
+  Sequence* Oldest() const;
+  bool IsProtected(const Sequence& sequence) const;
+  Sequence* VictimFor(const Sequence& needy) const;
+  Sequence* FairVictimFor(const Sequence& newcomer) const;
+  void Preempt(Sequence& victim, int64_t now_us);
+
+  Need WorstCase(const Sequence& sequence) const;
+  bool PromisesHoldWith(const Sequence& sequence) const;
+  void Book(Sequence& sequence, const SeqSlice& slice, std::span<const Token> sampled,
+            int64_t now_us);
+  void Leave(Sequence& sequence, int64_t now_us);
+  void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
+
+  SchedulerOptions options_;
+  KvSpace& kv_;
+  FairQueue queue_;  // whoever waits, or runs with more than one token to compute
+  StepModel model_;
+  double chunk_scale_ = 1;  // corrects the model where time is not linear
+  int max_sequence_tokens_ = 0;
+  std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
+  std::vector<Sequence*> running_;
+  using Deadline = std::pair<int64_t, SeqId>;
+  std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
+  int64_t waiting_tokens_ = 0;
+  int num_waiting_ = 0, num_paused_ = 0;
+
+  StepPlan plan_;
+  std::vector<Sequence*> planned_;
+  std::vector<int> planned_counts_;
+  StepShape shape_;
+  double predicted_us_ = 0;
+  bool start_blocked_ = false;
+  std::vector<std::unique_ptr<Sequence>> ended_;
+  SchedulerTotals totals_;
+};
+
+}  // namespace hearth

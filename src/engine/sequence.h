@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request on its way through the engine. It has no phase: `num_computed` chases `tokens.size()`.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/request.h"
+#include "kv/kv_space.h"
+namespace hearth {
+
+// Thread: engine only. Ids count up in the order of arrival: a lower one is an older one.
+struct Sequence {
+  SeqId id{};
+  Request request;
+  std::shared_ptr<EventSink> sink;  // the loop's business; the scheduler does not look at it
+  std::vector<Token> tokens;        // the prompt, then everything generated
+  int num_prompt = 0;
+  int max_total = 0;     // prompt and generation together, at most
+  int num_computed = 0;  // tokens whose K and V are in the blocks
+  KvHolding kv;
+  int64_t deadline_us = 0;  // 0: none
+
+  bool running = false;   // holds blocks; otherwise it waits
+  bool paused = false;    // its reader is behind; keeps its blocks, gets no tokens computed
+  bool promised = false;  // was preempted as often as allowed: all it can need is set aside
+  bool in_plan = false;   // part of the step being planned or run
+  int most_computed = 0;  // ever, to tell work from repeated work
+  int64_t waiting_since_us = 0, paused_since_us = 0;
+  RequestRecord record;
+
+  int backlog() const { return static_cast<int>(tokens.size()) - num_computed; }
+  int num_generated() const { return static_cast<int>(tokens.size()) - num_prompt; }
+};
+
+}  // namespace hearth

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine is doing, as plain numbers: for metrics, for a live view, for tests.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/request.h"
+#include "engine/scheduler.h"
+#include "kv/kv_space.h"
+namespace hearth {
+
+struct SequenceRow {
+  enum class State : uint8_t { kWaiting, kPrefill, kDecode, kPaused };
+  SeqId id{};
+  uint32_t tenant = 0;
+  Priority priority = Priority::kNormal;
+  State state = State::kWaiting;
+  int num_prompt = 0, num_cached = 0, num_computed = 0, num_generated = 0, num_preempted = 0;
+  int64_t age_us = 0, waited_us = 0;
+};
+
+// Of the last steps (at most 512).
+struct StepTimes {
+  int64_t last_us = 0, p50_us = 0, p99_us = 0, max_us = 0;
+  double mean_own_us = 0;  // beside the backend: planning, sampling, booking, telling
+};
+
+struct EngineSnapshot {
+  int64_t at_us = 0;
+  bool is_stalled = false, is_draining = false;
+  SchedulerLoad load;
+  SchedulerTotals totals;
+  KvCounts full, window;
+  std::array<double, 4> step_model{};  // a, b, c, d of StepModel
+  StepTimes steps;
+  double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;  // over the last seconds
+  uint64_t num_admitted = 0, num_refused = 0, num_backend_failures = 0;
+  std::array<uint64_t, 8> num_finished{};  // by Finish
+  // Sums over requests that ended, for rates and hit shares.
+  int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  int64_t waited_us = 0, ttft_us = 0;
+  uint64_t num_first_tokens = 0;  // that ttft_us sums over
+  std::vector<SequenceRow> rows;  // all that run, and the first that wait
+};
+
+}  // namespace hearth
