@@ -24,6 +24,7 @@ int RunCommandLine(int argc, char** argv) {
   AddRun(app, chosen);
   AddTokenize(app, chosen);
   AddRender(app, chosen);
+  AddBench(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -21,5 +21,6 @@ void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
 void AddRun(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);
+void AddBench(CLI::App& app, Command& chosen);
 
 }  // namespace hearth

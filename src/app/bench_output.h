@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A benchmark's record as a table for the terminal and as JSON (docs/benchmarks.md has
+// the schema).
+#pragma once
+#include <string>
+
+#include "app/bench_case.h"
+#include "base/json.h"
+namespace hearth {
+
+std::string BenchTable(const BenchRecord& record);
+Json BenchJson(const BenchRecord& record);
+
+// "28.1 GB/s", "4.2 TOP/s": three digits and a prefix.
+std::string WithPrefix(double value, const char* unit);
+
+}  // namespace hearth

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs benchmark cases on a CPU backend: sequences of random tokens, each with blocks of its own.
+#pragma once
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "app/bench_case.h"
+#include "app/open_backend.h"
+namespace hearth {
+
+// Thread: one.
+class BenchRunner {
+ public:
+  // Opens a backend with blocks for the largest case, and more for each case with a context, whose
+  // blocks nobody else writes. `chunk` bounds the tokens of a step.
+  static Result<BenchRunner> Make(const Model& model, CpuOptions options,
+                                  std::span<const BenchCase> cases, int chunk);
+
+  // Puts a case's context in place: computed when it has at most kMaxComputed tokens, else its
+  // first tokens are computed and the rest of the blocks copied from theirs. Returns whether
+  // anything was copied.
+  static constexpr int kMaxComputed = 2048;
+  Result<bool> Fill(int index);
+  // Runs a case and returns its seconds; `most_steps` cuts a decode short, for warming up.
+  Result<double> Run(int index, int most_steps = 1 << 30);
+  Backend& backend() { return *backend_; }
+
+ private:
+  struct Tables {
+    std::vector<BlockId> full, window;
+  };
+  struct Place {
+    BenchCase what;
+    std::vector<Tables> sequences;
+    int window_blocks = 0;  // of each sequence, used in turn
+  };
+  BenchRunner(std::unique_ptr<Backend> backend, std::vector<Place> places, int chunk)
+      : backend_(std::move(backend)), places_(std::move(places)), chunk_(chunk) {}
+  static Place PlaceAt(const BenchCase& what, int full, int window, int first_full,
+                       int first_window);
+  Token RandomToken();
+  // Computes tokens [first, first + count) of a sequence, logits of the last if wanted.
+  Status Prefill(const Tables& tables, int first, int count, bool wants_logits);
+  Status DecodeStep(const Place& place, int position);
+  Status Copy(KvGroup group, BlockId from, BlockId to);
+
+  std::unique_ptr<Backend> backend_;
+  std::vector<Place> places_;
+  int chunk_;
+  std::vector<float> logits_;
+  std::mt19937 random_{20261115};
+};
+
+}  // namespace hearth

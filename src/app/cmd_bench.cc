@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// hearth bench: how fast a model runs here, beside what this machine could do at best.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+
+#include "app/bench_output.h"
+#include "app/bench_runner.h"
+#include "app/bench_work.h"
+#include "app/commands.h"
+#include "app/open_model.h"
+#include "cpu/yardstick.h"
+#include "platform/file.h"
+#include "platform/topology.h"
+#include "platform/usage.h"
+
+namespace hearth {
+namespace {
+
+struct Flags {
+  std::string model, json;
+  int decode = 16, prefill = 512, repeat = 3, chunk = 512;
+  std::vector<int> batches = {1, 8, 32}, depths;
+  bool only_yardsticks = false;
+  CpuFlags cpu;
+};
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<BenchCase> CasesOf(const Flags& flags) {
+  std::vector<BenchCase> cases;
+  if (flags.decode > 0) {
+    for (const int batch : flags.batches) {
+      cases.push_back({BenchKind::kDecode, batch, 0, flags.decode});
+    }
+    for (const int depth : flags.depths) {
+      cases.push_back({BenchKind::kDecode, 1, depth, flags.decode});
+    }
+  }
+  if (flags.prefill > 0) cases.push_back({BenchKind::kPrefill, 1, 0, flags.prefill});
+  return cases;
+}
+
+void Note(const std::string& text) {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+}
+
+// Loads the model, runs every case once and briefly, and fills the contexts. Nothing is measured
+// yet but the start and the memory.
+Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
+                          const std::vector<BenchCase>& cases, BenchRecord::OfModel& found) {
+  const auto start = std::chrono::steady_clock::now();
+  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  found.name = model.spec.name.empty() ? flags.model : model.spec.name;
+  found.family = NameOf(model.spec.family);
+  found.costs = CostsOf(model);
+  const WorkModel work(model);
+  HEARTH_ASSIGN(BenchRunner runner, BenchRunner::Make(model, options, cases, flags.chunk));
+  found.load_seconds = SecondsSince(start);
+  const KvLayout kv = runner.backend().kv_layout();
+  found.kv_bytes =
+      kv.full.block_bytes * kv.full.num_blocks + kv.window.block_bytes * kv.window.num_blocks;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const auto index = static_cast<int>(i);
+    Note("warming up: " + NameOf(cases[i]));
+    Measurement measurement;
+    measurement.what = cases[i];
+    measurement.work = work.Of(cases[i], kv, flags.chunk);
+    HEARTH_ASSIGN(measurement.copied_context, runner.Fill(index));
+    HEARTH_TRY(runner.Run(index, 1).status());
+    if (i == 0) found.first_token_seconds = SecondsSince(start);
+    found.measurements.push_back(std::move(measurement));
+  }
+  found.peak_resident = ReadResident().peak;
+  return runner;
+}
+
+void Measure(Yardsticks& yardsticks, std::vector<Yardstick>& found) {
+  const auto add = [&](YardstickIndex which, auto&& measure) {
+    const CpuTime before = ReadCpuTime();
+    const std::optional<double> rate = measure();
+    found[which].absent = !rate.has_value();
+    if (rate) found[which].rates.all.push_back({*rate, OthersShare(before, ReadCpuTime())});
+  };
+  add(kPlainRead, [&] { return std::optional(yardsticks.PlainReadBytesPerSecond()); });
+  add(kStreamRead, [&] { return std::optional(yardsticks.StreamReadBytesPerSecond()); });
+  add(kVnniPeak, [&] { return yardsticks.VnniOpsPerSecond(); });
+  add(kAmxPeak, [&] { return yardsticks.AmxOpsPerSecond(); });
+}
+
+// Round after round over everything, so that a slow minute of the machine hits all alike.
+Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, BenchRecord& record) {
+  record.yardsticks = {{.name = "plain read", .unit = "B/s"},
+                       {.name = "stream read", .unit = "B/s"},
+                       {.name = "AVX-512 VNNI int8", .unit = "OP/s"},
+                       {.name = "AMX int8", .unit = "OP/s"}};
+  HEARTH_ASSIGN(Yardsticks yardsticks, Yardsticks::Make(num_threads));
+  const CpuTime start = ReadCpuTime();
+  for (int round = 0; round < flags.repeat; ++round) {
+    Measure(yardsticks, record.yardsticks);
+    if (runner == nullptr) continue;
+    for (size_t i = 0; i < record.model->measurements.size(); ++i) {
+      Measurement& measurement = record.model->measurements[i];
+      Note(fmt::format("round {} of {}: {}", round + 1, flags.repeat, NameOf(measurement.what)));
+      const CpuTime before = ReadCpuTime();
+      HEARTH_ASSIGN(const double seconds, runner->Run(static_cast<int>(i)));
+      measurement.seconds.all.push_back({seconds, OthersShare(before, ReadCpuTime())});
+    }
+  }
+  Measure(yardsticks, record.yardsticks);
+  record.others = OthersShare(start, ReadCpuTime());
+  Note("");
+  return Status();
+}
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+Status WriteText(const std::string& path, const std::string& text) {
+  return WriteFileAtomically(path, std::as_bytes(std::span(text)));
+}
+
+Status Bench(const Flags& flags) {
+  CpuOptions options;
+  HEARTH_TRY(FillFrom(flags.cpu, options));
+  const Topology topology = ReadTopology();
+  BenchRecord record;
+  record.date = Today();
+  record.version = HEARTH_VERSION;
+  record.processor = ProcessorName();
+  record.isa = NameOf(options.isa);
+  record.num_threads = options.num_threads;
+  record.num_cpus = topology.num_cpus;
+  record.num_cores = topology.num_cores;
+  record.num_numa_nodes = topology.num_numa_nodes;
+  record.memory_bytes = topology.usable_memory_bytes();
+  record.rounds = flags.repeat;
+  record.chunk = flags.chunk;
+  std::optional<BenchRunner> runner;
+  if (!flags.only_yardsticks) {
+    const std::vector<BenchCase> cases = CasesOf(flags);
+    if (cases.empty()) return Error(Code::kInvalid, "--decode 0 --prefill 0 leave nothing to do");
+    record.model.emplace();
+    HEARTH_ASSIGN(BenchRunner made, Start(flags, options, cases, *record.model));
+    runner.emplace(std::move(made));
+  }
+  HEARTH_TRY(Measure(flags, options.num_threads, runner ? &*runner : nullptr, record));
+  fmt::print("{}", BenchTable(record));
+  if (!flags.json.empty()) {
+    HEARTH_TRY(WriteText(flags.json, WriteJson(BenchJson(record), 2) + "\n"));
+  }
+  return Status();
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* bench = app.add_subcommand(
+      "bench", "How fast a model runs here, beside what the machine could do at best");
+  CLI::Option* model = bench->add_option("--model", flags->model, "Model file or directory");
+  model->required();
+  bench->add_option("--decode", flags->decode, "Steps of each decode case; 0 for none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  bench->add_option("--batch", flags->batches, "Decode with so many sequences at once")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  bench->add_option("--depth", flags->depths, "Also decode one sequence after so many tokens")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 24));
+  bench->add_option("--prefill", flags->prefill, "Tokens of the prefill case; 0 for none")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  bench->add_option("--chunk", flags->chunk, "Tokens per step of prefill")
+      ->check(CLI::Range(16, 1 << 16))
+      ->capture_default_str();
+  bench->add_option("--repeat", flags->repeat, "Rounds over all cases; the best counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  bench->add_flag_callback(
+      "--yardstick",
+      [flags, model] {
+        flags->only_yardsticks = true;
+        model->required(false);
+      },
+      "Measure the machine alone, without a model");
+  bench->add_option("--json", flags->json, "Also write every sample to this file");
+  bench->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
+  bench->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
+      ->check(CLI::Range(1, 1024));
+  // Subcommands of bench are added above this line. They need none of these flags.
+  for (CLI::App* sub : bench->get_subcommands({})) {
+    sub->preparse_callback([model](size_t) { model->required(false); });
+  }
+  bench->callback([&chosen, flags, bench] {
+    if (bench->get_subcommands().empty()) chosen = [flags] { return Bench(*flags); };
+  });
+}
+
+}  // namespace hearth
