@@ -9,16 +9,12 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "kv/block_key.h"
+#include "kv/block_pool.h"
 #include "kv/layout.h"
 namespace hearth {
 
 using BlockTable = std::vector<BlockId>;  // entry i holds positions [16 i, 16 i + 16)
-
-// 128 bits that name a block by everything before it.
-struct BlockKey {
-  uint64_t hi = 0, lo = 0;
-  bool operator==(const BlockKey&) const = default;
-};
 
 // Whose cached work a sequence may see. Sequences share blocks only within equal salts.
 struct KvDomain {
@@ -26,11 +22,19 @@ struct KvDomain {
   uint64_t salt = 0;    // part of every key
 };
 
-// What one sequence holds. Made empty, filled by KvSpace; must be released before it goes.
+// Where a block hangs in the prefix cache. Goes stale when the cache lets go of it.
+struct KvNode {
+  int32_t index = -1;
+  uint32_t serial = 0;
+};
+
+// What one sequence holds. Made empty, filled by KvSpace; must be released before it goes. A table
+// stays empty when the model has no layer of its group.
 struct KvHolding {
   BlockTable full, window;     // in `window`, blocks that no later token can see are kNone
   std::vector<BlockKey> keys;  // of the sequence's full blocks of tokens, as far as committed
-  KvDomain domain;
+  std::vector<KvNode> nodes;   // KvSpace's own notes: of those, the ones the cache knows
+  KvDomain domain;             // set before Match, the same until Release
 };
 
 // Why a prompt was not found further: for the client that wonders.
@@ -43,7 +47,8 @@ struct KvMiss {
   };
   Why why = Why::kNone;
   int position = 0;       // first token that has to be computed although a hit was hoped for
-  int branch_tokens = 0;  // how far the nearest cached branch agrees beyond `position`'s block
+  int branch_tokens = 0;  // how many tokens from there on the nearest cached branch agrees with:
+                          // position + branch_tokens is the first that differs from all we have
 };
 
 struct KvMatch {
@@ -51,14 +56,15 @@ struct KvMatch {
   KvMiss miss;
 };
 
-struct KvCounts {
-  int total = 0, free = 0, held = 0, cached = 0, pinned = 0;  // the last four add up to the first
-};
-
 struct KvPolicy {
   uint64_t key_seed = 0;      // model digest, numerics version and KV type, folded
   int window_every = 512;     // window blocks before multiples of this are kept longer
-  double tenant_share = 1.0;  // of cached blocks one tenant may hold while others want room
+  double tenant_share = 1.0;  // of a group's blocks one tenant may cache while others want room
+  // Attention over this many tokens costs as much as the rest of the model: what makes a block deep
+  // in a context dearer than one at its start. gpt-oss-20b: 7.2 GFLOP a token for the weights in
+  // use, 197 kFLOP per token looked at in the 12 full layers, so about 36,000.
+  int attention_knee = 36000;
+  int key_bits = 128;  // fewer only in tests that want collisions
 };
 
 // Thread: engine only, so nothing here locks.
@@ -88,11 +94,19 @@ class KvSpace {
   // blocks before it are kept longer. `position` is at most what was committed.
   void KeepCut(KvHolding& holding, int position);
 
-  // Gives everything back. Published blocks stay cached until their room is needed.
+  // Gives everything back. Published blocks stay cached until their room is needed, and the end of
+  // what was committed is a cut.
   void Release(KvHolding& holding);
 
-  // Speculation and preemption: forgets positions from `num_tokens` on.
-  void Trim(KvHolding& holding, int num_tokens);
+  // Speculation and preemption: forgets positions from `num_tokens` on, and says how many tokens
+  // are still covered. Fewer than asked: down to a multiple of 16 when the block at the end was
+  // published and so must not be written again; 0, and all is released, when window blocks that the
+  // next token would see are gone (then Match anew).
+  int Trim(KvHolding& holding, int num_tokens);
+
+  // While a transfer to or from a tier runs, a block's bytes stay where they are, whoever lets go.
+  void Pin(KvGroup group, BlockId id);
+  void Unpin(KvGroup group, BlockId id);
 
   KvCounts counts(KvGroup group) const;
   // Blocks that a sequence of `num_tokens` tokens holds at most, while computing `step_tokens` at a
@@ -102,6 +116,9 @@ class KvSpace {
   // Checks every count and list against every other. An error is a bug of ours; tests ask for it
   // after each step, the engine when it is idle.
   Status SelfCheck() const;
+  // The same, and that the references counted are exactly those of `holdings`, all there are.
+  Status SelfCheck(std::span<const KvHolding* const> holdings) const;
+  // Frees every cached block that no sequence holds.
   void DropCache();
 
  private:
