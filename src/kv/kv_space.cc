@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/mutant.h"
@@ -55,6 +56,15 @@ struct KvSpace::Impl {
   // Forgets nodes that the cache let go of. Ancestors outlive descendants, so they are the last.
   void DropStale(KvHolding& holding) const {
     while (!holding.nodes.empty() && !cache.alive(holding.nodes.back())) holding.nodes.pop_back();
+  }
+
+  // Equal tokens, equal bytes: where the cache has the block already, the sequence goes on with
+  // that one. Two copies would both be out of reach, one held and one below a held descendant.
+  void Adopt(const KvNode& node, BlockId& mine) {
+    const BlockId known = cache.block(KvGroup::kFull, node);
+    if (known == mine) return;
+    cache.Hold(KvGroup::kFull, known);
+    cache.Drop(KvGroup::kFull, std::exchange(mine, known));
   }
 
   // Shortens a table to `size` entries.
@@ -166,6 +176,7 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
     const KvNode node = cache.Publish(offer);
     if (node.index < 0) break;
     holding.nodes.push_back(node);
+    if (impl_->has_full()) impl_->Adopt(node, holding.full[i]);
   }
 }
 

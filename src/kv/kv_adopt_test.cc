@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two sequences that compute the same tokens side by side must not end up with two copies.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kv/kv_space.h"
+namespace hearth {
+namespace {
+
+std::vector<Token> Count(int count) {
+  std::vector<Token> out;
+  for (int i = 0; i < count; ++i) out.push_back(i);
+  return out;
+}
+
+TEST(KvAdopt, ASecondCopyIsGivenBack) {
+  KvLayout layout;
+  layout.full = {.block_bytes = 64, .num_blocks = 8};
+  layout.window = {.block_bytes = 64, .num_blocks = 8, .window = 16};
+  KvSpace space(layout, KvPolicy());
+  const std::vector<Token> tokens = Count(64);
+  KvHolding first, second;
+  ASSERT_TRUE(space.Reserve(first, 0, 64));
+  ASSERT_TRUE(space.Reserve(second, 0, 64));
+  space.Commit(first, tokens, 64);
+  space.Commit(second, tokens, 64);
+  EXPECT_EQ(second.full, first.full);
+  EXPECT_EQ(space.counts(KvGroup::kFull).held, 4);
+  EXPECT_EQ(space.counts(KvGroup::kFull).free, 4);
+  const KvHolding* both[] = {&first, &second};
+  EXPECT_TRUE(space.SelfCheck(both).ok()) << space.SelfCheck(both).message();
+  space.Release(first);
+  EXPECT_EQ(space.counts(KvGroup::kFull).held, 4) << "the second still holds them";
+  space.Release(second);
+  EXPECT_TRUE(space.SelfCheck({}).ok());
+  EXPECT_EQ(space.counts(KvGroup::kFull).held, 0);
+}
+
+// A long sequence must get every block that nobody else holds, its twins in the cache included: the
+// scheduler promises it that much.
+TEST(KvAdopt, TheCachesTwinIsNotOutOfReach) {
+  KvLayout layout;
+  layout.full = {.block_bytes = 64, .num_blocks = 8};
+  layout.window = {.block_bytes = 64, .num_blocks = 3, .window = 16};
+  KvSpace space(layout, KvPolicy());
+  const std::vector<Token> tokens = Count(128);
+  KvHolding first;
+  for (int done = 0; done < 64; done += 16) {
+    ASSERT_TRUE(space.Reserve(first, done, 16));
+    space.Commit(first, tokens, done + 16);
+  }
+  space.Release(first);
+  KvHolding other;  // takes all window blocks, so that nothing can be matched any more
+  ASSERT_TRUE(space.Reserve(other, 0, 48));
+  space.Release(other);
+  KvHolding again;
+  EXPECT_EQ(space.Match(tokens, 127, again).tokens, 0);
+  for (int done = 0; done < 128; done += 16) {
+    ASSERT_TRUE(space.Reserve(again, done, 16)) << "at " << done;
+    space.Commit(again, tokens, done + 16);
+  }
+  space.Release(again);
+}
+
+}  // namespace
+}  // namespace hearth
