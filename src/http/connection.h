@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection as a coroutine: read a head, check it, ask who it is, read the body, hand it to
+// its handler, write what comes back, again. Internal to the room: the one header with Boost types.
+#pragma once
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+#include <string>
+
+#include "http/http_server.h"
+namespace hearth {
+
+// What every connection of a server shares. Thread: counters any; the rest is fixed once listening.
+struct HttpShared {
+  HttpOptions options;
+  Router router;
+  std::atomic<bool> draining{false};
+  std::atomic<int64_t> connections_open{0}, connections_total{0}, connections_refused{0};
+  std::atomic<int64_t> requests_total{0}, refusals_total{0};
+};
+
+using TcpStream = boost::beast::basic_stream<boost::asio::ip::tcp, boost::asio::any_io_executor>;
+using LocalStream =
+    boost::beast::basic_stream<boost::asio::local::stream_protocol, boost::asio::any_io_executor>;
+using TlsStream = boost::beast::ssl_stream<TcpStream>;
+
+// Runs until the connection ends; never throws. `peer` is shown to handlers.
+boost::asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, std::string peer);
+boost::asio::awaitable<void> Serve(LocalStream stream, HttpShared& shared, std::string peer);
+boost::asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, std::string peer);
+
+}  // namespace hearth

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 on sockets: connections, limits, deadlines and nothing about models. Boost.Asio and
+// Beast stay inside http_server.cc and connection.h.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "http/head_check.h"
+#include "http/message.h"
+#include "http/router.h"
+namespace hearth {
+
+struct HttpTimes {
+  std::chrono::milliseconds head{10'000};         // from the first byte of a head to its end
+  std::chrono::milliseconds idle{60'000};         // between requests
+  std::chrono::milliseconds body_grace{5'000};    // then a body must bring body_bytes_per_s
+  std::chrono::milliseconds write_stall{30'000};  // without the reader taking a byte
+  int body_bytes_per_s = 1024;
+};
+
+struct TlsFiles {
+  std::string certificate_path, key_path;  // PEM; the certificate with its chain
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";  // an address, not a name
+  uint16_t port = 0;               // 0: any free one
+  std::string unix_path;           // instead of host and port; mode 0600
+  int num_threads = 1;
+  int max_connections = 10'000, max_connections_per_peer = 256;
+  // Beyond this many bytes that a reader does not take, its connection is cut: the last defence,
+  // far above where the engine pauses a slow reader's sequence.
+  size_t max_unsent_bytes = size_t{8} << 20;
+  HttpLimits limits;
+  HttpTimes times;
+  std::optional<TlsFiles> tls;
+  // Asked for every request that matches a route, before its body is read. It may fill key_id.
+  std::function<std::optional<HttpRefusal>(HttpRequest&, Auth)> authorize;
+  // The body of a refusal, as JSON.
+  std::function<std::string(const HttpRefusal&)> describe_refusal;
+};
+
+struct HttpCounts {
+  int64_t connections_open = 0, connections_total = 0, connections_refused = 0;
+  int64_t requests_total = 0, refusals_total = 0;
+};
+
+// Thread: any. Handlers run on the server's threads and must not block.
+class HttpServer {
+ public:
+  static Result<std::unique_ptr<HttpServer>> Listen(HttpOptions options, Router router);
+  ~HttpServer();  // cuts what is still open
+  int port() const;
+  // Takes no more connections and closes idle ones; those with a request finish it first.
+  void Drain();
+  HttpCounts counts() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server on real sockets: framing, limits, deadlines, streams, leaving clients.
+#include "http/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace hearth {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A client that sends exactly the bytes it is told.
+class Client {
+ public:
+  explicit Client(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  ~Client() { Close(); }
+  void Close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  void Send(const std::string& bytes) {
+    size_t at = 0;
+    while (at < bytes.size()) {
+      const ssize_t n = ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (n <= 0) return;
+      at += static_cast<size_t>(n);
+    }
+  }
+  // Reads until `end` has come, the other side has closed, or the time is over.
+  std::string ReadUntil(const std::string& end, milliseconds limit = milliseconds(5000)) {
+    std::string got;
+    const auto stop = std::chrono::steady_clock::now() + limit;
+    while (got.find(end) == std::string::npos || end.empty()) {
+      const auto left =
+          std::chrono::duration_cast<milliseconds>(stop - std::chrono::steady_clock::now());
+      pollfd p{fd_, POLLIN, 0};
+      if (left.count() <= 0 || ::poll(&p, 1, static_cast<int>(left.count())) <= 0) break;
+      char buffer[65536];
+      const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
+      if (n <= 0) {
+        closed_ = true;
+        break;
+      }
+      got.append(buffer, static_cast<size_t>(n));
+    }
+    return got;
+  }
+  std::string ReadAll() { return ReadUntil(""); }
+  bool closed() const { return closed_; }
+
+ private:
+  int fd_;
+  bool closed_ = false;
+};
+
+std::string Post(const std::string& path, const std::string& body) {
+  return "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
+}
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void Listen(HttpOptions options = {}) {
+    Router router;
+    router.Add("POST", "/echo", Auth::kPublic, [](HttpRequest r, std::shared_ptr<HttpReply> reply) {
+      reply->Send(200, {{"content-type", "text/plain"}}, "<" + r.body + ">");
+    });
+    router.Add("GET", "/secret", Auth::kKey, [](HttpRequest, std::shared_ptr<HttpReply> reply) {
+      reply->Send(200, {}, "secret");
+    });
+    router.Add("GET", "/stream", Auth::kPublic,
+               [this](HttpRequest, std::shared_ptr<HttpReply> reply) {
+                 reply->OnGone([this] { ++gone_; });
+                 const std::lock_guard lock(mu_);
+                 reply_ = reply;
+                 here_.notify_all();
+               });
+    auto server = HttpServer::Listen(std::move(options), std::move(router));
+    ASSERT_TRUE(server.ok()) << server.status().message();
+    server_ = *std::move(server);
+  }
+  std::shared_ptr<HttpReply> AwaitReply() {
+    std::unique_lock lock(mu_);
+    EXPECT_TRUE(here_.wait_for(lock, milliseconds(5000), [this] { return reply_ != nullptr; }));
+    return std::exchange(reply_, nullptr);
+  }
+  static bool Eventually(const std::function<bool()>& is) {
+    for (int i = 0; i < 500 && !is(); ++i) std::this_thread::sleep_for(milliseconds(10));
+    return is();
+  }
+
+  std::mutex mu_;
+  std::condition_variable here_;
+  std::shared_ptr<HttpReply> reply_;
+  std::atomic<int> gone_{0};
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, KeepsAConnectionForManyRequests) {
+  Listen();
+  Client client(server_->port());
+  for (int i = 0; i < 3; ++i) {
+    client.Send(Post("/echo", "hi" + std::to_string(i)));
+    EXPECT_NE(client.ReadUntil(">").find("<hi" + std::to_string(i) + ">"), std::string::npos);
+  }
+  EXPECT_FALSE(client.closed());
+  EXPECT_EQ(server_->counts().connections_total, 1);
+  EXPECT_EQ(server_->counts().requests_total, 3);
+}
+
+TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
+  Listen();
+  Client client(server_->port());
+  client.Send(Post("/echo", "a") + Post("/echo", "b") + Post("/echo", "c"));
+  const std::string got = client.ReadUntil("<c>");
+  EXPECT_LT(got.find("<a>"), got.find("<b>"));
+  EXPECT_LT(got.find("<b>"), got.find("<c>"));
+}
+
+// Every way of cutting a request into packets is the same request.
+TEST_F(HttpServerTest, TakesARequestInAnyPieces) {
+  Listen();
+  const std::string plain = Post("/echo", "hello");
+  const std::string chunked =
+      "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n";
+  for (const std::string& bytes : {plain, chunked}) {
+    for (size_t cut = 1; cut < bytes.size(); ++cut) {
+      Client client(server_->port());
+      client.Send(bytes.substr(0, cut));
+      if (cut % 7 == 0) std::this_thread::sleep_for(milliseconds(2));
+      client.Send(bytes.substr(cut));
+      ASSERT_NE(client.ReadUntil(">").find("<hello>"), std::string::npos) << cut;
+    }
+  }
+}
+
+TEST_F(HttpServerTest, RefusesBadFramingAndCloses) {
+  Listen();
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  struct Case {
+    std::string bytes;
+    const char* status;
+  };
+  const Case cases[] = {
+      {"GET / HTTP/1.1\nHost: a\n\n\r\n\r\n", " 400 "},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+       " 400 "},
+      {head + "-2\r\nab\r\n0\r\n\r\n", " 400 "},
+      {head + "2;evil=1\r\nab\r\n0\r\n\r\n", " 400 "},
+      {head + "2\nab\r\n0\r\n\r\n", " 400 "},
+      {head + "ffffffffffffffff1\r\nab\r\n", " 400 "},
+      {head + "7fffffff\r\nab\r\n", " 413 "},
+      {"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n", " 413 "},
+      {"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", " 404 "},
+      {"DELETE /echo HTTP/1.1\r\nHost: a\r\n\r\n", " 405 "},
+      {"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n", " 401 "},
+      {"GET /" + std::string(40000, 'a'), " 431 "},
+  };
+  for (const Case& c : cases) {
+    Client client(server_->port());
+    client.Send(c.bytes);
+    const std::string got = client.ReadAll();
+    EXPECT_NE(got.find(c.status), std::string::npos) << c.bytes.substr(0, 120) << "\n" << got;
+    EXPECT_TRUE(client.closed());
+  }
+}
+
+TEST_F(HttpServerTest, CountsChunksNotOnlyBytes) {
+  HttpOptions options;
+  options.limits.max_chunks = 100;
+  Listen(options);
+  Client client(server_->port());
+  std::string bytes = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 101; ++i) bytes += "1\r\na\r\n";
+  client.Send(bytes);
+  EXPECT_NE(client.ReadAll().find(" 400 "), std::string::npos);
+}
+
+TEST_F(HttpServerTest, EndsSlowHeadsAndBodies) {
+  HttpOptions options;
+  options.times.head = milliseconds(150);
+  options.times.idle = milliseconds(150);
+  options.times.body_grace = milliseconds(150);
+  Listen(options);
+  Client silent(server_->port()), half(server_->port()), body(server_->port());
+  half.Send("GET / HTT");
+  body.Send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(silent.ReadAll(), "");
+  EXPECT_TRUE(silent.closed());
+  EXPECT_EQ(half.ReadAll(), "");
+  EXPECT_TRUE(half.closed());
+  EXPECT_EQ(body.ReadAll(), "");
+  EXPECT_TRUE(body.closed());
+}
+
+TEST_F(HttpServerTest, StreamsInChunks) {
+  Listen();
+  Client client(server_->port());
+  client.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto reply = AwaitReply();
+  reply->StartStream(200, {{"content-type", "text/event-stream"}});
+  EXPECT_NE(client.ReadUntil("\r\n\r\n").find("transfer-encoding: chunked"), std::string::npos);
+  reply->Write("one");
+  EXPECT_EQ(client.ReadUntil("one\r\n"), "3\r\none\r\n");
+  std::thread other([&] { reply->Write("two"); });
+  other.join();
+  EXPECT_EQ(client.ReadUntil("two\r\n"), "3\r\ntwo\r\n");
+  reply->End();
+  EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "0\r\n\r\n");
+  client.Send(Post("/echo", "again"));
+  EXPECT_NE(client.ReadUntil(">").find("<again>"), std::string::npos);
+  EXPECT_EQ(gone_, 0);
+}
+
+TEST_F(HttpServerTest, TellsWhenTheClientLeaves) {
+  Listen();
+  auto client = std::make_unique<Client>(server_->port());
+  client->Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  auto reply = AwaitReply();
+  client.reset();  // before the answer has begun
+  EXPECT_TRUE(Eventually([this] { return gone_ == 1; }));
+  client = std::make_unique<Client>(server_->port());
+  client->Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n" + Post("/echo", "more"));
+  reply = AwaitReply();
+  reply->StartStream(200, {});
+  reply->Write("x");
+  client->ReadUntil("x");
+  client.reset();  // in the middle, with another request already sent
+  EXPECT_TRUE(Eventually([this] { return gone_ == 2; }));
+  reply->Write("dropped");
+  reply->End();
+  EXPECT_TRUE(Eventually([this] { return server_->counts().connections_open == 0; }));
+}
+
+// A stream that breaks must not look like one that ended.
+TEST_F(HttpServerTest, AbortCutsTheConnection) {
+  Listen();
+  Client client(server_->port());
+  client.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto reply = AwaitReply();
+  reply->StartStream(200, {});
+  reply->Write("part");
+  client.ReadUntil("part");
+  reply->Abort();
+  EXPECT_EQ(client.ReadAll().find("0\r\n\r\n"), std::string::npos);
+  EXPECT_TRUE(client.closed());
+}
+
+TEST_F(HttpServerTest, CutsAReaderThatNeverReads) {
+  HttpOptions options;
+  options.max_unsent_bytes = 1 << 20;
+  options.times.write_stall = milliseconds(300);
+  Listen(options);
+  Client client(server_->port());
+  client.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto reply = AwaitReply();
+  reply->StartStream(200, {});
+  for (int i = 0; i < 64 && gone_ == 0; ++i) {
+    reply->Write(std::string(256 << 10, 'x'));
+    EXPECT_LE(reply->unsent_bytes(), (1u << 20) + (512u << 10));
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  EXPECT_TRUE(Eventually([this] { return gone_ == 1; }));
+}
+
+TEST_F(HttpServerTest, HoldsItsConnectionCaps) {
+  HttpOptions options;
+  options.max_connections_per_peer = 4;
+  Listen(options);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(std::make_unique<Client>(server_->port()));
+  EXPECT_TRUE(Eventually([this] { return server_->counts().connections_open == 4; }));
+  Client extra(server_->port());
+  EXPECT_EQ(extra.ReadAll(), "");
+  EXPECT_TRUE(extra.closed());
+  clients.clear();
+  EXPECT_TRUE(Eventually([this] { return server_->counts().connections_open == 0; }));
+  Client later(server_->port());
+  later.Send(Post("/echo", "in"));
+  EXPECT_NE(later.ReadUntil(">").find("<in>"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AnswersHeadHttp10AndContinue) {
+  Listen();
+  Client old(server_->port());
+  old.Send("POST /echo HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
+  EXPECT_NE(old.ReadAll().find("<hi>"), std::string::npos);
+  EXPECT_TRUE(old.closed());
+  Client patient(server_->port());
+  patient.Send(
+      "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_NE(patient.ReadUntil("\r\n\r\n").find("100 Continue"), std::string::npos);
+  patient.Send("hi");
+  EXPECT_NE(patient.ReadUntil(">").find("<hi>"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, DrainEndsIdleAndFinishesBusy) {
+  Listen();
+  Client busy(server_->port());
+  busy.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto reply = AwaitReply();
+  server_->Drain();
+  std::this_thread::sleep_for(milliseconds(50));
+  reply->Send(200, {}, "done");
+  EXPECT_NE(busy.ReadUntil("done").find("done"), std::string::npos);
+  EXPECT_EQ(busy.ReadAll(), "");
+  EXPECT_TRUE(busy.closed());
+}
+
+TEST_F(HttpServerTest, ListensOnAPrivateSocket) {
+  HttpOptions options;
+  options.unix_path = ::testing::TempDir() + "hearth-http-test.sock";
+  Listen(options);
+  EXPECT_EQ(::access(options.unix_path.c_str(), F_OK), 0);
+  server_.reset();
+  EXPECT_NE(::access(options.unix_path.c_str(), F_OK), 0);
+}
+
+TEST(HttpServer, SaysWhyItCannotListen) {
+  HttpOptions options;
+  options.host = "not an address";
+  EXPECT_EQ(HttpServer::Listen(options, Router()).status().code(), Code::kInvalid);
+  auto first = HttpServer::Listen({}, Router());
+  ASSERT_TRUE(first.ok());
+  options = {};
+  options.port = static_cast<uint16_t>((*first)->port());
+  EXPECT_NE(HttpServer::Listen(options, Router()).status().message().find("in use"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hearth

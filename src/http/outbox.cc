@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/outbox.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/result.h"
+#include "http/reason.h"
+
+namespace hearth {
+
+std::string Outbox::Head(int status, const Headers& headers, const std::string& framing) const {
+  std::string out = Printf("HTTP/1.1 %d %s\r\n", status, std::string(ReasonOf(status)).c_str());
+  for (const HttpHeader& h : headers) {
+    // A line break in a value would start a header, or a body, of someone else's choosing.
+    HEARTH_CHECK((h.name + h.value).find_first_of("\r\n") == std::string::npos);
+    out += h.name + ": " + h.value + "\r\n";
+  }
+  out += framing;
+  if (close_) {
+    out += "connection: close\r\n";
+  } else if (form_.http_1_0) {
+    out += "connection: keep-alive\r\n";
+  }
+  return out + "\r\n";
+}
+
+void Outbox::Send(int status, Headers headers, std::string body) {
+  std::unique_lock lock(mu_);
+  HEARTH_CHECK(!started_);
+  started_ = ended_ = true;
+  status_ = status;
+  close_ = !form_.keep_alive;
+  queue_ = Head(status, headers, Printf("content-length: %zu\r\n", body.size()));
+  if (!form_.omit_body) queue_ += body;
+  Wake(std::move(lock));
+}
+
+void Outbox::StartStream(int status, Headers headers) {
+  std::unique_lock lock(mu_);
+  HEARTH_CHECK(!started_);
+  started_ = true;
+  status_ = status;
+  close_ = !form_.keep_alive || form_.http_1_0;
+  queue_ = Head(status, headers, form_.http_1_0 ? "" : "transfer-encoding: chunked\r\n");
+  Wake(std::move(lock));
+}
+
+void Outbox::Queue(std::string_view bytes) {
+  if (!form_.http_1_0) queue_ += Printf("%zx\r\n", bytes.size());
+  queue_ += bytes;
+  if (!form_.http_1_0) queue_ += "\r\n";
+}
+
+void Outbox::Write(std::string bytes) {
+  std::unique_lock lock(mu_);
+  if (gone_ || aborted_ || form_.omit_body || bytes.empty()) return;  // an empty chunk is the end
+  HEARTH_CHECK(started_ && !ended_);
+  Queue(bytes);
+  if (queue_.size() + taken_bytes_ > form_.max_unsent_bytes) aborted_ = true;
+  Wake(std::move(lock));
+}
+
+void Outbox::End() {
+  std::unique_lock lock(mu_);
+  if (gone_ || aborted_) return;
+  HEARTH_CHECK(started_ && !ended_);
+  ended_ = true;
+  if (!form_.http_1_0 && !form_.omit_body) queue_ += "0\r\n\r\n";
+  Wake(std::move(lock));
+}
+
+void Outbox::Abort() {
+  std::unique_lock lock(mu_);
+  if (ended_) return;
+  aborted_ = true;
+  Wake(std::move(lock));
+}
+
+// Outside the lock: waking posts to the connection's thread, which may run at once.
+void Outbox::Wake(std::unique_lock<std::mutex> lock) {
+  const std::function<void()> wake = wake_;
+  lock.unlock();
+  if (wake) wake();
+}
+
+size_t Outbox::unsent_bytes() const {
+  const std::lock_guard lock(mu_);
+  return queue_.size() + taken_bytes_;
+}
+
+void Outbox::OnGone(std::function<void()> gone) {
+  std::unique_lock lock(mu_);
+  if (!gone_) {
+    if (!ended_) on_gone_ = std::move(gone);
+    return;
+  }
+  lock.unlock();
+  gone();
+}
+
+void Outbox::set_wake(std::function<void()> wake) {
+  const std::lock_guard lock(mu_);
+  wake_ = std::move(wake);
+}
+
+Outbox::Taken Outbox::Take() {
+  const std::lock_guard lock(mu_);
+  Taken taken{std::exchange(queue_, {}), ended_, aborted_};
+  taken_bytes_ = taken.bytes.size();
+  return taken;
+}
+
+void Outbox::Gone() {
+  std::unique_lock lock(mu_);
+  if (gone_) return;
+  gone_ = true;
+  queue_.clear();
+  const std::function<void()> gone = std::exchange(on_gone_, nullptr);
+  const bool tell = !ended_;  // a handler that has ended its answer needs no news
+  wake_ = nullptr;
+  lock.unlock();
+  if (gone && tell) gone();
+}
+
+bool Outbox::keep_alive() const {
+  const std::lock_guard lock(mu_);
+  return !close_;
+}
+
+int Outbox::status() const {
+  const std::lock_guard lock(mu_);
+  return status_;
+}
+
+}  // namespace hearth

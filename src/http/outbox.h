@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of one answer on their way from whichever thread writes them to the connection's own
+// thread. No socket here.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "http/message.h"
+namespace hearth {
+
+// Thread: the HttpReply half is for any thread; Take, Gone and set_wake for the connection's.
+class Outbox final : public HttpReply {
+ public:
+  struct Form {
+    bool http_1_0 = false;   // no chunks: the end of the connection ends the answer
+    bool keep_alive = true;  // what the other side wants; an answer may still close
+    bool omit_body = false;  // HEAD
+    size_t max_unsent_bytes = size_t{8} << 20;
+  };
+  explicit Outbox(const Form& form) : form_(form) {}
+
+  void Send(int status, Headers headers, std::string body) override;
+  void StartStream(int status, Headers headers) override;
+  void Write(std::string bytes) override;
+  void End() override;
+  void Abort() override;
+  size_t unsent_bytes() const override;
+  void OnGone(std::function<void()> gone) override;
+
+  // Called (on the writer's thread) whenever Take has something new to say.
+  void set_wake(std::function<void()> wake);
+  struct Taken {
+    std::string bytes;
+    bool ended = false, aborted = false;
+  };
+  // All that is queued; it counts as unsent until the next Take.
+  Taken Take();
+  void Gone();
+  bool keep_alive() const;
+  int status() const;
+
+ private:
+  void Queue(std::string_view bytes);
+  std::string Head(int status, const Headers& headers, const std::string& framing) const;
+  void Wake(std::unique_lock<std::mutex> lock);
+
+  const Form form_;
+  mutable std::mutex mu_;
+  std::string queue_;
+  size_t taken_bytes_ = 0;
+  bool started_ = false, ended_ = false, aborted_ = false, gone_ = false, close_ = false;
+  int status_ = 0;
+  std::function<void()> wake_, on_gone_;
+};
+
+}  // namespace hearth

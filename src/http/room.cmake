@@ -1,0 +1,5 @@
+# The C++20 coroutines of Boost.Asio; TLS through OpenSSL.
+find_package(Boost 1.81 REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Threads REQUIRED)
+target_link_libraries(hearth_http PUBLIC Boost::headers OpenSSL::SSL OpenSSL::Crypto Threads::Threads)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/router.h"
+
+#include <optional>
+
+#include "base/check.h"
+
+namespace hearth {
+namespace {
+
+std::string_view TakeSegment(std::string_view& rest) {
+  rest.remove_prefix(1);  // its '/'
+  const size_t end = rest.find('/');
+  const std::string_view segment = rest.substr(0, end);
+  rest.remove_prefix(segment.size());
+  return segment;
+}
+
+// What the braces matched, or nothing when the path is another one. Segments are compared as sent:
+// "%2e", "//" and a trailing '/' are simply other paths.
+std::optional<std::vector<std::string>> MatchPattern(std::string_view pattern,
+                                                     std::string_view path) {
+  std::vector<std::string> captures;
+  while (!pattern.empty() && !path.empty()) {
+    const std::string_view want = TakeSegment(pattern), have = TakeSegment(path);
+    if (want.starts_with('{')) {
+      if (have.empty()) return std::nullopt;
+      captures.emplace_back(have);
+    } else if (want != have) {
+      return std::nullopt;
+    }
+  }
+  if (!pattern.empty() || !path.empty()) return std::nullopt;
+  return captures;
+}
+
+}  // namespace
+
+void Router::Add(std::string method, std::string pattern, Auth auth, HttpHandler handler) {
+  HEARTH_CHECK(pattern.starts_with('/') && handler != nullptr);
+  for (const Route& route : routes_) {
+    HEARTH_CHECK(route.method != method || route.pattern != pattern);
+  }
+  routes_.push_back({std::move(method), std::move(pattern), auth, std::move(handler)});
+}
+
+std::variant<Router::Match, Router::Miss> Router::Find(std::string_view method,
+                                                       std::string_view path) const {
+  Miss miss;
+  if (!path.starts_with('/')) return miss;
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : routes_) {
+    auto captures = MatchPattern(route.pattern, path);
+    if (!captures) continue;
+    if (route.method == wanted) return Match{&route, *std::move(captures)};
+    miss.path_exists = true;
+    if (!miss.allowed.empty()) miss.allowed += ", ";
+    miss.allowed += route.method;
+  }
+  return miss;
+}
+
+}  // namespace hearth

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/router.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+Router Sample() {
+  Router router;
+  const HttpHandler none = [](HttpRequest, std::shared_ptr<HttpReply>) {};
+  router.Add("GET", "/v1/models", Auth::kKey, none);
+  router.Add("POST", "/v1/responses", Auth::kKey, none);
+  router.Add("GET", "/v1/responses/{id}", Auth::kKey, none);
+  router.Add("DELETE", "/v1/responses/{id}", Auth::kAdmin, none);
+  router.Add("POST", "/v1/responses/{id}/cancel", Auth::kKey, none);
+  return router;
+}
+
+TEST(Router, MatchesWholeSegments) {
+  const Router router = Sample();
+  const auto found = router.Find("GET", "/v1/responses/resp_1");
+  ASSERT_TRUE(std::holds_alternative<Router::Match>(found));
+  EXPECT_EQ(std::get<Router::Match>(found).captures, std::vector<std::string>{"resp_1"});
+  EXPECT_TRUE(std::holds_alternative<Router::Match>(router.Find("POST", "/v1/responses/x/cancel")));
+  EXPECT_TRUE(std::holds_alternative<Router::Match>(router.Find("HEAD", "/v1/models")));
+}
+
+// None of these may reach a handler by being "nearly" its path.
+TEST(Router, KnowsNoOtherSpelling) {
+  const Router router = Sample();
+  for (const char* path : {"/v1/models/", "//v1/models", "/v1//models", "/V1/models",
+                           "/v1/model%73", "/v1/./models", "/v1/x/../models", "/v1/responses/", "/",
+                           "", "v1/models", "/v1/responses/a/b", "/v1/responses//cancel"}) {
+    const auto found = router.Find("GET", path);
+    ASSERT_TRUE(std::holds_alternative<Router::Miss>(found)) << path;
+    EXPECT_FALSE(std::get<Router::Miss>(found).path_exists) << path;
+  }
+}
+
+TEST(Router, TellsOtherMethodsApart) {
+  const auto found = Sample().Find("PUT", "/v1/responses/a");
+  ASSERT_TRUE(std::holds_alternative<Router::Miss>(found));
+  EXPECT_TRUE(std::get<Router::Miss>(found).path_exists);
+  EXPECT_EQ(std::get<Router::Miss>(found).allowed, "GET, DELETE");
+}
+
+TEST(RouterDeath, SameRouteTwiceIsABug) {
+  Router router = Sample();
+  EXPECT_DEATH(router.Add("GET", "/v1/models", Auth::kPublic,
+                          [](HttpRequest, std::shared_ptr<HttpReply>) {}),
+               "");
+}
+
+}  // namespace
+}  // namespace hearth
