@@ -63,6 +63,88 @@ TEST(Pack, SpillsOnlyWhatCannotBeFolded) {
   }
 }
 
+// Everything that packing leaves behind, from memory that held something else before.
+struct Packed {
+  std::vector<uint8_t> bytes;
+  std::vector<SpilledBlock> spills;
+};
+template <class Pack>
+Packed PackedWith(Pack pack, const MatView& view) {
+  const auto size = static_cast<size_t>(PackedBytes(view));
+  testing::Lines lines(size);
+  std::memset(lines.data(), 0xa5, size);
+  Packed packed;
+  const int panels = NumPanels(view.rows);
+  const int middle = panels / 2;  // two calls, as two threads would
+  pack(view, 0, middle, lines.data(), packed.spills);
+  pack(view, middle, panels, lines.data(), packed.spills);
+  packed.bytes.assign(lines.data(), lines.data() + size);
+  return packed;
+}
+
+void ExpectSameAsPlain(const MatView& view, int& num_spills) {
+  const Packed fast = PackedWith(PackPanels, view), plain = PackedWith(PackPanelsPlainly, view);
+  const auto differs = std::mismatch(plain.bytes.begin(), plain.bytes.end(), fast.bytes.begin());
+  ASSERT_EQ(differs.first, plain.bytes.end())
+      << NameOf(view.dtype) << " " << view.rows << "x" << view.cols << ": byte "
+      << differs.first - plain.bytes.begin() << " of " << plain.bytes.size();
+  ASSERT_EQ(fast.spills.size(), plain.spills.size());
+  for (size_t i = 0; i < plain.spills.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&fast.spills[i], &plain.spills[i], sizeof(SpilledBlock)), 0)
+        << NameOf(view.dtype) << " " << view.rows << "x" << view.cols << ": spill " << i;
+  }
+  num_spills += static_cast<int>(plain.spills.size());
+}
+
+TEST(Pack, IsTheSameAsThePlainWay) {
+  Rng rng(5);
+  int num_spills = 0;
+  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0}) {
+    for (const int cols : {32, 64, 96, 128, 544, 576, 608, 1152, 1184, 2880, 4096}) {
+      for (const int rows : {1, 15, 16, 17, 32, 47, 50, 80}) {
+        const TestMatrix matrix(dtype, rows, cols, rng);
+        ExpectSameAsPlain(matrix.view, num_spills);
+        if (rows < 2) continue;
+        if (rows % 2 == 0) ExpectSameAsPlain(matrix.view.EverySecondRow(1), num_spills);
+        ExpectSameAsPlain(matrix.view.Rows(1, rows - 1), num_spills);
+      }
+    }
+  }
+  EXPECT_GT(num_spills, 1000) << "the data no longer reaches the spills";
+}
+
+// One scale made what no sound file has, anywhere: in the first row, and in the last of a panel
+// that is not full.
+TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
+  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF16}) {
+    for (const int row : {0, 15, 16, 36}) {
+      const int cols = 1152, rows = 37;
+      const int each = dtype == DType::kQ8_0 ? 34 : (dtype == DType::kMxfp4 ? 17 : 16);
+      const BlockShape shape{1, 2};
+      std::vector<uint8_t> file(static_cast<size_t>(rows * cols * 2)), scales(rows * 36, 120);
+      MatView view;
+      view.dtype = dtype;
+      view.rows = rows;
+      view.cols = cols;
+      view.row_bytes = dtype == DType::kF16 ? cols * shape.bytes : cols / kQuantBlock * each;
+      view.col_bytes = dtype == DType::kF16 ? shape.bytes : 0;
+      view.scale_row_bytes = 36;
+      view.data = reinterpret_cast<const std::byte*>(file.data());
+      view.scales = reinterpret_cast<const std::byte*>(scales.data());
+      testing::Lines lines(static_cast<size_t>(PackedBytes(view)));
+      std::vector<SpilledBlock> spills;
+      EXPECT_TRUE(PackPanels(view, 0, NumPanels(rows), lines.data(), spills)) << NameOf(dtype);
+      const auto at = static_cast<size_t>(row * view.row_bytes);
+      if (dtype == DType::kMxfp4) file[at + 35 * 17] = 255;
+      if (dtype == DType::kMxfp4Planes) scales[static_cast<size_t>(row) * 36 + 35] = 253;
+      if (dtype == DType::kQ8_0) file[at + 35 * 34 + 1] = 0x7c;
+      if (dtype == DType::kF16) file[at + 71] = 0xfc;
+      EXPECT_FALSE(PackPanels(view, 0, NumPanels(rows), lines.data(), spills))
+          << NameOf(dtype) << " row " << row;
+    }
+  }
+}
+
 TEST(Pack, PanelsStartOnLinesAndPadWithZeros) {
   Rng rng(4);
   for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {

@@ -77,7 +77,7 @@ class PackedModel::Packer {
     const int64_t bytes = PackedBytes(matrix);
     uint8_t* dst = Take(bytes);
     packed.data = dst;
-    packed.panel_bytes = PanelBytes(packed, matrix);
+    packed.panel_bytes = PanelBytesOf(matrix);
     std::vector<std::vector<SpilledBlock>> spills(static_cast<size_t>(pool_.size()));
     pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int worker) {
       PackPanels(matrix, range.begin, range.end, dst, spills[static_cast<size_t>(worker)]);
@@ -92,12 +92,6 @@ class PackedModel::Packer {
   }
 
  private:
-  static int64_t PanelBytes(const PackedMatrix& packed, const MatView& matrix) {
-    if (packed.kind == PackKind::kMxfp4) return Mxfp4PanelBytes(matrix.cols);
-    if (packed.kind == PackKind::kQ8) return Q8PanelBytes(matrix.cols);
-    const BlockShape block = BlockShapeOf(matrix.dtype);
-    return int64_t{matrix.cols} / block.elems * block.bytes;
-  }
   uint8_t* Take(int64_t bytes) {
     const auto arena = model_.arena_.bytes();
     uint8_t* at = reinterpret_cast<uint8_t*>(arena.data()) + used_;
