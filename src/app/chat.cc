@@ -213,7 +213,7 @@ class LocalChat : public Chat {
 }  // namespace
 
 Result<std::unique_ptr<Chat>> Chat::Open(const ChatOptions& options) {
-  HEARTH_ASSIGN(Model model, OpenCheckedModel(options.model));
+  HEARTH_ASSIGN(Model model, OpenModelFor(options.model, options.backend));
   HEARTH_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(options.model));
   if (tokenizer->vocab_size() > model.spec.vocab_size) {
     return Error(Code::kCorrupt, "%s: a vocabulary of %d tokens, the model has room for %d",

@@ -113,7 +113,7 @@ Status EvalLogits(const LogitsOptions& options) {
                  options.out.c_str());
   }
   HEARTH_ASSIGN(const std::vector<Token> tokens, ReadTokens(options.tokens));
-  HEARTH_ASSIGN(Model model, OpenCheckedModel(options.model));
+  HEARTH_ASSIGN(Model model, OpenModelFor(options.model, options.backend));
   if (options.yarn_truncate) {
     if (model.spec.rope.scaling != RopeScaling::kYarn) {
       return Error(Code::kInvalid, "--yarn-truncate: %s uses no YaRN", options.model.c_str());

@@ -66,7 +66,7 @@ Status Perplexity(const Flags& flags) {
   constexpr size_t kMaxText = size_t{64} << 20;
   HEARTH_ASSIGN(const std::string text, ReadTextFile(flags.text, kMaxText));
   HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(flags.model));
-  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, flags.backend));
   std::vector<Token> tokens;
   tokenizer->Encode(text, tokens);
   for (const Token token : tokens) {

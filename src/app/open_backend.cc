@@ -18,9 +18,11 @@ Result<Isa> ChosenIsa(const CpuFlags& flags) {
                Quoted(flags.isa).c_str());
 }
 
-// "loading 43 %" on a terminal, and nothing for models that load at once.
+// Below this a model loads at once, and nobody needs to be told.
+constexpr int64_t kWorthShowing = int64_t{1} << 30;
+
+// "loading 43 %" on a terminal.
 void ShowProgress(int64_t done, int64_t total) {
-  constexpr int64_t kWorthShowing = int64_t{1} << 30;
   if (total < kWorthShowing || isatty(STDERR_FILENO) == 0) return;
   std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(100 * done / total),
                done == total ? "\r\x1b[K" : "");
@@ -35,17 +37,24 @@ Status FillFrom(const CpuFlags& flags, CpuOptions& options) {
   return Status();
 }
 
+std::string Told(const CpuMemoryPlan& plan, uint64_t room) {
+  const auto gib = [](auto bytes) { return static_cast<double>(bytes) / (1 << 30); };
+  return Printf("%.2f GiB = %.2f weights + %.2f KV + %.2f activations; %.2f GiB usable",
+                gib(plan.total()), gib(plan.weight_bytes), gib(plan.kv_bytes), gib(plan.step_bytes),
+                gib(room));
+}
+
+Status CheckFits(const CpuMemoryPlan& plan, uint64_t room) {
+  if (static_cast<uint64_t>(plan.total()) <= room) return Status();
+  return Error(Code::kExhausted, "does not fit: needs %s", Told(plan, room).c_str());
+}
+
 Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options) {
   const CpuMemoryPlan plan = PlanMemory(model, options);
-  const auto need = static_cast<uint64_t>(plan.weight_bytes + plan.kv_bytes);
   const uint64_t room = ReadTopology().usable_memory_bytes();
-  if (need > room) {
-    constexpr double kGib = 1 << 30;
-    return Error(Code::kExhausted,
-                 "needs %.1f GiB (%.1f weights, %.1f KV in %d + %d blocks); this machine has %.1f",
-                 static_cast<double>(need) / kGib, static_cast<double>(plan.weight_bytes) / kGib,
-                 static_cast<double>(plan.kv_bytes) / kGib, options.full_blocks,
-                 options.window_blocks, static_cast<double>(room) / kGib);
+  HEARTH_TRY(CheckFits(plan, room));
+  if (plan.total() >= kWorthShowing) {
+    std::fprintf(stderr, "memory: at most %s\n", Told(plan, room).c_str());
   }
   return MakeCpuBackend(model, options);
 }

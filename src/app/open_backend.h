@@ -20,7 +20,12 @@ struct CpuFlags {
 // kInvalid for an instruction set that does not exist.
 Status FillFrom(const CpuFlags& flags, CpuOptions& options);
 
-// Packs the weights; kExhausted, with the numbers, when they and the KV blocks do not fit.
+// The plan in a line, and kExhausted with that line when it needs more than `room` bytes.
+std::string Told(const CpuMemoryPlan& plan, uint64_t room);
+Status CheckFits(const CpuMemoryPlan& plan, uint64_t room);
+
+// Tells on stderr what it will hold, then packs the weights; kExhausted, with the same numbers,
+// when that is more than the machine or the cgroup has.
 Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options);
 
 }  // namespace hearth

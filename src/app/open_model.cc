@@ -12,8 +12,17 @@ Result<Model> OpenModel(const std::string& path) {
 
 Result<Model> OpenCheckedModel(const std::string& path) {
   HEARTH_ASSIGN(Model model, OpenModel(path));
+  if (model.file->packed() != nullptr) {
+    return Error(Code::kUnsupported,
+                 "%s: a packed file runs on the CPU backend only; the reference needs the original",
+                 path.c_str());
+  }
   HEARTH_TRY(CheckWeights(model).Within(path));
   return model;
+}
+
+Result<Model> OpenModelFor(const std::string& path, const std::string& backend) {
+  return backend == "reference" ? OpenCheckedModel(path) : OpenModel(path);
 }
 
 }  // namespace hearth

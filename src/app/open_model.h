@@ -9,7 +9,11 @@ namespace hearth {
 
 // Opens and binds; reads no weights.
 Result<Model> OpenModel(const std::string& path);
-// The same, and every weight checked to be a number. Reads the whole file once.
+// The same, and every weight checked to be a number. Reads the whole file once. Packed files are
+// refused: they hold no weights that anything but their backend can read.
 Result<Model> OpenCheckedModel(const std::string& path);
+// What a command does before it computes: the reference wants its weights checked, the CPU backend
+// checks them while it packs.
+Result<Model> OpenModelFor(const std::string& path, const std::string& backend);
 
 }  // namespace hearth

@@ -130,6 +130,21 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
+namespace {
+
+// The buffers of forward.h for so many tokens: floats, and two bytes for each quantised value.
+int64_t StepBytes(const ModelSpec& spec, int64_t tokens) {
+  const int64_t d = spec.d_model, q = int64_t{spec.n_heads} * spec.d_head;
+  const int64_t kv = int64_t{spec.n_kv_heads} * spec.d_head;
+  const int64_t d_ff = spec.n_experts > 0 ? spec.d_ff_expert : spec.d_ff;
+  const int64_t slots = tokens * std::max(1, spec.n_active_experts);
+  const int64_t of_tokens = 4 * (3 * d + 2 * q + 2 * kv + spec.rope.n_dims + spec.n_experts);
+  const int64_t of_slots = 4 * (2 * d_ff + d) + 2 * std::max(d, d_ff);
+  return tokens * (of_tokens + 2 * std::max(d, q)) + slots * of_slots;
+}
+
+}  // namespace
+
 CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
   CpuMemoryPlan plan;
   plan.weight_bytes = PackedModel::BytesFor(model);
@@ -138,6 +153,7 @@ CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
     const int64_t blocks = layer.window > 0 ? options.window_blocks : options.full_blocks;
     plan.kv_bytes += blocks * spec.n_kv_heads * KvHeadBytes(spec.d_head);
   }
+  plan.step_bytes = StepBytes(spec, options.max_step_tokens);
   return plan;
 }
 

@@ -20,11 +20,15 @@ struct CpuOptions {
 // What a backend with these options will hold, before it is made.
 struct CpuMemoryPlan {
   int64_t weight_bytes = 0, kv_bytes = 0;
+  int64_t step_bytes = 0;  // activations of the largest step, about
+  int64_t total() const { return weight_bytes + kv_bytes + step_bytes; }
 };
 CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options);
 
-// Copies the weights; `model` and its file are not needed afterwards. kUnsupported for shapes no
-// kernel handles, kInvalid for an ISA this machine lacks, kExhausted when memory runs out.
+// Copies the weights and gives the file's memory back on the way; packed weights are checked and
+// used where they are. Nothing of `model` is needed afterwards. kUnsupported for shapes no kernel
+// handles, kInvalid for an ISA this machine lacks, kCorrupt for weights that are no numbers,
+// kExhausted when memory runs out.
 Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options);
 
 }  // namespace hearth

@@ -3,7 +3,7 @@
 // no table of kernels is needed. pack_plain.cc is the same in plain words.
 #include "cpu/pack.h"
 
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cmath>

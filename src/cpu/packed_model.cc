@@ -2,6 +2,8 @@
 #include "cpu/packed_model.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 
 #include "cpu/pack.h"
 #include "cpu/panels.h"
@@ -54,93 +56,162 @@ int64_t PackedModel::BytesFor(const Model& model) {
   return bytes;
 }
 
-// Hands out the arena front to back.
-class PackedModel::Packer {
+// Walks the weights front to back and says where each one's packed form lies.
+class PackedModel::Builder {
  public:
-  Packer(PackedModel& model, ThreadPool& pool, const Progress& progress)
-      : model_(model), pool_(pool), progress_(progress) {}
-
+  explicit Builder(std::span<const std::byte> weights)
+      : weights_(reinterpret_cast<const uint8_t*>(weights.data())),
+        total_(static_cast<int64_t>(weights.size())) {}
+  virtual ~Builder() = default;
   const float* Vector(const MatView& vector) {
-    if (!vector.present()) return nullptr;
-    auto* values = reinterpret_cast<float*>(Take(VectorBytes(vector)));
-    DecodeRow(vector, 0, values);
-    return values;
+    if (!vector.present() || !status_.ok()) return nullptr;
+    const auto* at = reinterpret_cast<const float*>(Take(VectorBytes(vector)));
+    status_ = DoVector(vector, at);
+    return at;
   }
-
   PackedMatrix Matrix(const MatView& matrix) {
     PackedMatrix packed{};
-    if (!matrix.present()) return packed;
+    if (!matrix.present() || !status_.ok()) return packed;
     packed.kind = PackKindOf(matrix);
     packed.dtype = static_cast<uint8_t>(matrix.dtype);
     packed.rows = matrix.rows;
     packed.cols = matrix.cols;
-    const int64_t bytes = PackedBytes(matrix);
-    uint8_t* dst = Take(bytes);
-    packed.data = dst;
+    packed.data = Take(PackedBytes(matrix));
     packed.panel_bytes = PanelBytesOf(matrix);
-    std::vector<std::vector<SpilledBlock>> spills(static_cast<size_t>(pool_.size()));
-    pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int worker) {
-      PackPanels(matrix, range.begin, range.end, dst, spills[static_cast<size_t>(worker)]);
-    });
-    auto all = std::make_unique<std::vector<SpilledBlock>>();
-    for (const auto& part : spills) all->insert(all->end(), part.begin(), part.end());
-    packed.num_spills = static_cast<int>(all->size());
-    packed.spills = all->data();
-    if (!all->empty()) model_.spills_.push_back(std::move(all));
-    if (progress_) progress_(used_, static_cast<int64_t>(model_.arena_.bytes().size()));
+    status_ = DoMatrix(matrix, packed);
     return packed;
+  }
+  Status status() && { return std::move(status_); }
+
+ protected:
+  int64_t used() const { return used_; }
+  int64_t total() const { return total_; }
+
+ private:
+  virtual Status DoVector(const MatView& vector, const float* at) = 0;
+  virtual Status DoMatrix(const MatView& matrix, PackedMatrix& packed) = 0;
+  const uint8_t* Take(int64_t bytes) {
+    const uint8_t* at = weights_ + used_;
+    used_ += LineUp(bytes);
+    HEARTH_CHECK(used_ <= total_);
+    return at;
+  }
+  const uint8_t* weights_;
+  int64_t used_ = 0, total_;
+  Status status_;
+};
+
+// Fills the arena from the checkpoint's tensors.
+class PackedModel::Packer : public Builder {
+ public:
+  Packer(PackedModel& packed, const Model& model, ThreadPool& pool, const Progress& progress)
+      : Builder(packed.weights_), packed_(packed), model_(model), pool_(pool), progress_(progress) {
+    // When the file's cached pages leave no room for the copy, the kernel makes room by dropping
+    // the oldest of them, which are the ones about to be read. Better to drop those just read.
+    const uint64_t room = FreeMemoryBytes();
+    const auto need = static_cast<uint64_t>(total()) + kSlack;
+    if (room < need) to_drop_ = static_cast<int64_t>(need - room);
   }
 
  private:
-  uint8_t* Take(int64_t bytes) {
-    const auto arena = model_.arena_.bytes();
-    uint8_t* at = reinterpret_cast<uint8_t*>(arena.data()) + used_;
-    used_ += LineUp(bytes);
-    HEARTH_CHECK(used_ <= static_cast<int64_t>(arena.size()));
-    return at;
+  static constexpr uint64_t kSlack = uint64_t{1} << 30;  // what else a start takes, and the rest
+
+  Status DoVector(const MatView& vector, const float* at) override {
+    auto* values = const_cast<float*>(at);
+    DecodeRow(vector, 0, values);
+    Release(vector);
+    const bool plausible =
+        std::all_of(values, values + vector.cols, [](float value) { return std::isfinite(value); });
+    return plausible ? Status() : Doubt();
   }
 
-  PackedModel& model_;
+  Status DoMatrix(const MatView& matrix, PackedMatrix& packed) override {
+    auto* dst = const_cast<uint8_t*>(packed.data);
+    std::vector<std::vector<SpilledBlock>> spills(static_cast<size_t>(pool_.size()));
+    std::atomic<bool> plausible{true};
+    pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int worker) {
+      if (!PackPanels(matrix, range.begin, range.end, dst, spills[static_cast<size_t>(worker)])) {
+        plausible = false;
+      }
+    });
+    Release(matrix);
+    if (packed.kind == PackKind::kMxfp4) {
+      auto all = std::make_unique<std::vector<SpilledBlock>>();
+      for (const auto& part : spills) all->insert(all->end(), part.begin(), part.end());
+      packed.num_spills = static_cast<int>(all->size());
+      packed.spills = all->data();
+      packed_.spills_.push_back(std::move(all));
+    }
+    if (progress_) progress_(used(), total());
+    return plausible ? Status() : Doubt();
+  }
+
+  // Something may be no number: the one who knows walks the whole file, once.
+  Status Doubt() {
+    if (std::exchange(checked_, true)) return Status();
+    return CheckWeights(model_);
+  }
+
+  void Release(const MatView& weight) {
+    const std::span<const std::byte> extent = ExtentOf(weight);
+    const bool from_cache = dropped_ < to_drop_;
+    dropped_ += BytesOf(weight);
+    if (model_.file == nullptr) return;
+    model_.file->Release(extent, from_cache);
+    if (weight.scales == nullptr) return;
+    const auto scales = static_cast<size_t>(weight.rows * weight.scale_row_bytes);
+    model_.file->Release({weight.scales, scales}, from_cache);
+  }
+
+  PackedModel& packed_;
+  const Model& model_;
   ThreadPool& pool_;
   const Progress& progress_;
-  int64_t used_ = 0;
+  int64_t to_drop_ = 0, dropped_ = 0;
+  bool checked_ = false;
 };
+
+Status PackedModel::Build(const Model& model, Builder& builder) {
+  embedding_ = builder.Matrix(model.embedding);
+  final_norm_ = builder.Vector(model.final_norm);
+  head_ = model.spec.tied_head ? embedding_ : builder.Matrix(model.head);
+  for (const LayerWeights& w : model.layers) {
+    PackedLayer& layer = layers_.emplace_back();
+    layer.q = builder.Matrix(w.q);
+    layer.k = builder.Matrix(w.k);
+    layer.v = builder.Matrix(w.v);
+    layer.out = builder.Matrix(w.attn_out);
+    layer.router = builder.Matrix(w.router);
+    layer.attn_norm = builder.Vector(w.attn_norm);
+    layer.q_bias = builder.Vector(w.q_bias);
+    layer.k_bias = builder.Vector(w.k_bias);
+    layer.v_bias = builder.Vector(w.v_bias);
+    layer.q_norm = builder.Vector(w.q_norm);
+    layer.k_norm = builder.Vector(w.k_norm);
+    layer.sinks = builder.Vector(w.sinks);
+    layer.out_bias = builder.Vector(w.out_bias);
+    layer.ffn_norm = builder.Vector(w.ffn_norm);
+    layer.router_bias = builder.Vector(w.router_bias);
+    for (const FfnWeights& ffn : w.ffn) {
+      PackedFfn& out = layer.ffn.emplace_back();
+      out.gate = builder.Matrix(ffn.gate);
+      out.up = builder.Matrix(ffn.up);
+      out.down = builder.Matrix(ffn.down);
+      out.gate_bias = builder.Vector(ffn.gate_bias);
+      out.up_bias = builder.Vector(ffn.up_bias);
+      out.down_bias = builder.Vector(ffn.down_bias);
+    }
+  }
+  return std::move(builder).status();
+}
 
 Result<std::unique_ptr<PackedModel>> PackedModel::Make(const Model& model, ThreadPool& pool,
                                                        const Progress& progress) {
   HEARTH_ASSIGN(LargeBuffer arena, LargeBuffer::Make(static_cast<size_t>(BytesFor(model))));
-  std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, std::move(arena)));
-  Packer packer(*packed, pool, progress);
-  packed->embedding_ = packer.Matrix(model.embedding);
-  packed->final_norm_ = packer.Vector(model.final_norm);
-  packed->head_ = model.spec.tied_head ? packed->embedding_ : packer.Matrix(model.head);
-  for (const LayerWeights& w : model.layers) {
-    PackedLayer& layer = packed->layers_.emplace_back();
-    layer.q = packer.Matrix(w.q);
-    layer.k = packer.Matrix(w.k);
-    layer.v = packer.Matrix(w.v);
-    layer.out = packer.Matrix(w.attn_out);
-    layer.router = packer.Matrix(w.router);
-    layer.attn_norm = packer.Vector(w.attn_norm);
-    layer.q_bias = packer.Vector(w.q_bias);
-    layer.k_bias = packer.Vector(w.k_bias);
-    layer.v_bias = packer.Vector(w.v_bias);
-    layer.q_norm = packer.Vector(w.q_norm);
-    layer.k_norm = packer.Vector(w.k_norm);
-    layer.sinks = packer.Vector(w.sinks);
-    layer.out_bias = packer.Vector(w.out_bias);
-    layer.ffn_norm = packer.Vector(w.ffn_norm);
-    layer.router_bias = packer.Vector(w.router_bias);
-    for (const FfnWeights& ffn : w.ffn) {
-      PackedFfn& out = layer.ffn.emplace_back();
-      out.gate = packer.Matrix(ffn.gate);
-      out.up = packer.Matrix(ffn.up);
-      out.down = packer.Matrix(ffn.down);
-      out.gate_bias = packer.Vector(ffn.gate_bias);
-      out.up_bias = packer.Vector(ffn.up_bias);
-      out.down_bias = packer.Vector(ffn.down_bias);
-    }
-  }
+  std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, arena.bytes()));
+  packed->arena_.emplace(std::move(arena));
+  Packer packer(*packed, model, pool, progress);
+  HEARTH_TRY(packed->Build(model, packer));
   return packed;
 }
 

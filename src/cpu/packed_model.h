@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's weights in private memory, packed for the kernels. The file is not needed afterwards.
+// A model's weights, packed for the kernels: in private memory, or in a packed file that is mapped.
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -30,10 +33,18 @@ class PackedModel {
  public:
   // Called as packing goes on, with bytes done of all; from the calling thread.
   using Progress = std::function<void(int64_t done, int64_t total)>;
+  // Packs a checkpoint into memory of its own, giving each weight's pages back as it goes, so that
+  // the model is never held twice; or checks a packed file and uses it where it is mapped. kCorrupt
+  // for values that are no numbers.
   static Result<std::unique_ptr<PackedModel>> Make(const Model& model, ThreadPool& pool,
                                                    const Progress& progress);
   // Memory that Make will take, before it does.
   static int64_t BytesFor(const Model& model);
+
+  // What a packed file keeps: the memory as it is, and the spilled blocks as WriteSpills gives
+  // them.
+  std::span<const std::byte> weights() const { return weights_; }
+  std::string WriteSpills() const;
 
   const ModelSpec& spec() const { return spec_; }
   const PackedMatrix& embedding() const { return embedding_; }
@@ -42,13 +53,18 @@ class PackedModel {
   const std::vector<PackedLayer>& layers() const { return layers_; }
 
  private:
+  class Builder;
   class Packer;
-  PackedModel(ModelSpec spec, LargeBuffer arena)
-      : spec_(std::move(spec)), arena_(std::move(arena)) {}
+  class Reader;
+  PackedModel(ModelSpec spec, std::span<const std::byte> weights)
+      : spec_(std::move(spec)), weights_(weights) {}
+  Status Build(const Model& model, Builder& builder);
 
   ModelSpec spec_;
-  LargeBuffer arena_;
-  // Spilled blocks of each matrix that has any; a list so that addresses stay.
+  std::span<const std::byte> weights_;  // in arena_ or in file_
+  std::optional<LargeBuffer> arena_;
+  std::shared_ptr<const WeightFile> file_;
+  // Of each MXFP4 matrix, in the order of building; a list so that addresses stay.
   std::vector<std::unique_ptr<std::vector<SpilledBlock>>> spills_;
   PackedMatrix embedding_{}, head_{};
   const float* final_norm_ = nullptr;

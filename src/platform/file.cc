@@ -96,6 +96,33 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+void MappedFile::Release(std::span<const std::byte> part, bool from_cache) const {
+  const auto start = reinterpret_cast<uintptr_t>(bytes_.data());
+  const auto from = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t begin = std::clamp(from, start, start + bytes_.size()) - start;
+  const uintptr_t end = std::clamp(from + part.size(), start, start + bytes_.size()) - start;
+  if (begin >= end) return;
+  // Outwards to whole pages: a neighbour's byte is read again at the price of a page fault.
+  constexpr size_t kPage = 4096;
+  const size_t first = begin / kPage * kPage;
+  static_cast<void>(
+      ::madvise(const_cast<std::byte*>(bytes_.data()) + first, end - first, MADV_DONTNEED));
+  if (!from_cache) return;
+  // The cache gives up whole folios only, and those may be as large as a huge page: begin at the
+  // part's first, whose front an earlier call had to leave.
+  constexpr size_t kFolio = size_t{2} << 20;
+  const size_t whole = begin / kFolio * kFolio;
+  // Opened anew: a checkpoint may have more shards than a process may have descriptors.
+  const Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return;
+  static_cast<void>(::posix_fadvise(file.get(), static_cast<off_t>(whole),
+                                    static_cast<off_t>(end - whole), POSIX_FADV_DONTNEED));
+}
+
+void MappedFile::PreferHugePages() const {
+  static_cast<void>(::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_HUGEPAGE));
+}
+
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   HEARTH_ASSIGN(const uint64_t size, SizeOfRegular(file, path));

@@ -19,6 +19,12 @@ class MappedFile {
   ~MappedFile();
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
+  // `part` was read and is not needed for now: its pages leave this process. They stay readable and
+  // usually cached; `from_cache` gives them up there too. The part may reach beyond this file.
+  // Thread: any.
+  void Release(std::span<const std::byte> part, bool from_cache) const;
+  // The kernel may back the mapping with huge pages, and should when it reads the file for it.
+  void PreferHugePages() const;
 
  private:
   MappedFile(std::string path, std::span<const std::byte> bytes)

@@ -36,6 +36,34 @@ class FileTest : public ::testing::Test {
   std::string folder_;
 };
 
+// Pages of files in this process, in bytes.
+uint64_t ResidentOfFiles() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t size = 0, resident = 0, shared = 0;
+  statm >> size >> resident >> shared;
+  return shared * 4096;
+}
+
+TEST_F(FileTest, ReleasedPagesLeaveAndStayReadable) {
+  constexpr size_t kSize = size_t{16} << 20;
+  std::string text(kSize, 'x');
+  for (size_t i = 0; i < kSize; i += 997) text[i] = static_cast<char>('a' + i % 26);
+  const Result<MappedFile> opened = MappedFile::Open(Write("large", text));
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  Result<MappedFile> file = MappedFile::Open(Path("large"));
+  for (const bool from_cache : {false, true}) {
+    EXPECT_EQ(Text(file->bytes()), text);
+    const uint64_t before = ResidentOfFiles();
+    file->Release(file->bytes().subspan(5000, kSize - 6000), from_cache);
+    EXPECT_LT(ResidentOfFiles() + kSize * 9 / 10, before) << from_cache;
+  }
+  EXPECT_EQ(Text(file->bytes()), text);
+  // Somebody else's memory is left alone, whatever lies around it.
+  std::string other(1 << 20, 'o');
+  file->Release(Bytes(other), true);
+  EXPECT_EQ(other, std::string(1 << 20, 'o'));
+}
+
 TEST_F(FileTest, MapsAFile) {
   const std::string path = Write("a", std::string("one\0two", 7));
   const Result<MappedFile> opened = MappedFile::Open(path);

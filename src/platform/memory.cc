@@ -2,6 +2,7 @@
 #include "platform/memory.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -44,6 +45,12 @@ LargeBuffer::~LargeBuffer() {
   // The mapping is longer than the span: whole huge pages.
   const size_t length = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
   if (length > 0) ::munmap(bytes_.data(), length);
+}
+
+uint64_t FreeMemoryBytes() {
+  struct sysinfo info;
+  if (::sysinfo(&info) != 0) return 0;
+  return uint64_t{info.freeram} * info.mem_unit;
 }
 
 }  // namespace hearth

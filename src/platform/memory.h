@@ -2,6 +2,7 @@
 // Large memory straight from the operating system, for weights and KV blocks.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/result.h"
@@ -26,5 +27,8 @@ class LargeBuffer {
   explicit LargeBuffer(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;
 };
+
+// Memory that nobody uses, not even as a cache; 0 when the system does not say. A hint: it changes.
+uint64_t FreeMemoryBytes();
 
 }  // namespace hearth

@@ -89,6 +89,14 @@ MatView MatView::EverySecondRow(int first) const {
   return part;
 }
 
+std::span<const std::byte> ExtentOf(const MatView& matrix) {
+  const BlockShape shape = BlockShapeOf(matrix.dtype);
+  const int64_t last_block = matrix.cols / shape.elems - 1;
+  const int64_t step = shape.elems == 1 ? matrix.col_bytes : shape.bytes;
+  const int64_t last = (matrix.rows - 1) * matrix.row_bytes + last_block * step;
+  return {matrix.data, static_cast<size_t>(last + shape.bytes)};
+}
+
 int64_t BytesOf(const MatView& matrix) {
   const BlockShape shape = BlockShapeOf(matrix.dtype);
   const int64_t blocks = int64_t{matrix.rows} * (matrix.cols / shape.elems);

@@ -78,6 +78,8 @@ struct MatView {
   MatView EverySecondRow(int first) const;   // rows first, first + 2, ...
 };
 
+// From the first byte of the matrix to its last, with whatever lies between; not its scales.
+std::span<const std::byte> ExtentOf(const MatView& matrix);
 // Bytes that reading the whole matrix once touches.
 int64_t BytesOf(const MatView& matrix);
 

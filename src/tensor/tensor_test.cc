@@ -80,6 +80,17 @@ TEST_F(Planes, EverySecondRowStridesOverTheOther) {
   EXPECT_EQ(odd.scale_row_bytes, 4);
 }
 
+TEST_F(Planes, ExtentsReachFromTheFirstByteToTheLast) {
+  EXPECT_EQ(ExtentOf(matrix_).data(), data_);
+  EXPECT_EQ(ExtentOf(matrix_).size(), 6u * 32);
+  EXPECT_EQ(ExtentOf(matrix_.EverySecondRow(1)).data(), data_ + 32);
+  EXPECT_EQ(ExtentOf(matrix_.EverySecondRow(1)).size(), 5u * 32);
+  // Three columns of 16 values, read as rows.
+  const MatView turned = {
+      .data = data_, .dtype = DType::kF16, .rows = 16, .cols = 3, .row_bytes = 2, .col_bytes = 32};
+  EXPECT_EQ(ExtentOf(turned).size(), 3u * 32);
+}
+
 TEST_F(Planes, SlicesOutsideAreBugs) {
   EXPECT_DEATH(matrix_.Rows(5, 2), "rows");
   EXPECT_DEATH(matrix_.Rows(-1, 2), "first");

@@ -67,6 +67,9 @@ class GgufFile final : public WeightFile {
   int num_shards() const override { return static_cast<int>(paths_.size()); }
   const GgufMetadata* metadata() const override { return &metadata_; }
   const Json* config() const override { return nullptr; }
+  void Release(std::span<const std::byte> bytes, bool from_cache) const override {
+    for (const MappedFile& map : maps_) map.Release(bytes, from_cache);
+  }
 
  private:
   explicit GgufFile(std::string path) { paths_.push_back(std::move(path)); }

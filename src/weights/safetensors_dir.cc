@@ -184,6 +184,9 @@ class SafetensorsDir final : public WeightFile {
   int num_shards() const override { return static_cast<int>(shards_.size()); }
   const GgufMetadata* metadata() const override { return nullptr; }
   const Json* config() const override { return &config_; }
+  void Release(std::span<const std::byte> bytes, bool from_cache) const override {
+    for (const Shard& shard : shards_) shard.file.Release(bytes, from_cache);
+  }
 
  private:
   struct Shard {

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,19 @@ const char* NameOf(WeightFormat format);
 struct NamedTensor {
   std::string_view name;
   TensorView tensor;
+};
+
+// Weights as a backend once arranged them for itself, kept in a file (packed_file.h).
+// Thread: immutable; CheckChunk may run on many threads.
+class PackedWeights {
+ public:
+  virtual ~PackedWeights() = default;
+  virtual std::span<const std::byte> weights() const = 0;
+  virtual std::span<const std::byte> spills() const = 0;
+  // Both lie in chunks that have a hash each. Nothing was compared yet; kCorrupt names the file,
+  // the chunk and both hashes.
+  virtual int num_chunks() const = 0;
+  virtual Status CheckChunk(int chunk) const = 0;
 };
 
 // Views stay valid for the life of the object: the bytes are mapped, not copied.
@@ -39,6 +53,12 @@ class WeightFile {
   // The description: GGUF's metadata, or config.json. Exactly one is non-null.
   virtual const GgufMetadata* metadata() const = 0;
   virtual const Json* config() const = 0;
+  // Null for a checkpoint. When there are packed weights, tensors have names, formats and shapes,
+  // but no bytes that may be read.
+  virtual const PackedWeights* packed() const { return nullptr; }
+  // The bytes of a tensor were copied: their pages may go, and with `from_cache` also from the
+  // operating system's cache. They stay readable. Thread: any.
+  virtual void Release(std::span<const std::byte> bytes, bool from_cache) const = 0;
 };
 
 }  // namespace hearth
