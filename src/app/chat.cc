@@ -82,7 +82,7 @@ class LocalChat : public Chat {
   }
 
   Status Start() {
-    HEARTH_TRY(Validate(params_));  // a flag's range lets NaN through
+    HEARTH_TRY(Validate(params_, model_.spec.vocab_size));  // a flag's range lets NaN through
     const int wanted = options_.context > 0 ? options_.context : kUsualContext;
     context_ = std::min(model_.spec.max_context, wanted);
     if (options_.backend == "reference") {
@@ -138,7 +138,8 @@ class LocalChat : public Chat {
     ChatEnd end = ChatEnd::kLength;
     std::vector<ReplyEvent> events;
     for (int i = 0; i < options_.max_tokens; ++i) {
-      const Token token = Sample(logits, params_, num_sampled_++);
+      const Token token =
+          sampler_.Choose(logits, params_, SamplerState::WithoutPast(num_sampled_++));
       if (token < 0) return Error(Code::kCorrupt, "the model computed no numbers (NaN logits)");
       reader->Feed(token, events);
       Deliver(events, show, reply);
@@ -202,6 +203,7 @@ class LocalChat : public Chat {
   const std::unique_ptr<ChatFormat> format_;
   std::unique_ptr<Generator> generator_;
   SamplingParams params_;
+  Sampler sampler_;
   Conversation conversation_;
   std::vector<Token> computed_;  // what the generator holds
   Utf8Stream utf8_;

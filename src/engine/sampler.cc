@@ -1,93 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sampler.h"
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
+
+#include "engine/random_draw.h"
 
 namespace hearth {
 namespace {
 
-// splitmix64's finaliser: every input bit reaches every output bit.
-uint64_t Mixed(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
+double DrawFor(const SamplingParams& params, const SamplerState& state, DrawStream stream) {
+  return UniformDraw({params.seed, state.choice(), state.num_generated(), stream});
 }
 
-Token MostLikely(std::span<const float> logits) {
-  Token best = -1;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) continue;
-    if (best < 0 || logits[i] > logits[static_cast<size_t>(best)]) best = static_cast<Token>(i);
-  }
-  return best;
-}
-
-struct Candidate {
-  Token token;
-  double weight;
-};
-
-double Sum(const std::vector<Candidate>& candidates) {
-  double total = 0;
-  for (const Candidate& candidate : candidates) total += candidate.weight;
-  return total;
-}
-
-// top_k, then top_p of what is left, then min_p; at least one candidate stays.
-void DropUnlikely(std::vector<Candidate>& candidates, const SamplingParams& params) {
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
-  });
-  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < candidates.size()) {
-    candidates.resize(static_cast<size_t>(params.top_k));
-  }
-  const double share = static_cast<double>(params.top_p) * Sum(candidates);
-  const double least = static_cast<double>(params.min_p) * candidates[0].weight;
-  double kept = 0;
-  size_t count = 0;
-  while (count < candidates.size() &&
-         (count == 0 || (kept < share && candidates[count].weight >= least))) {
-    kept += candidates[count++].weight;
-  }
-  candidates.resize(count);
+// No token lighter than this can be among the likeliest with `share` of the weight: all lighter
+// ones together weigh less than what is left out. A thousandth is room for rounding.
+double LeastOfShare(float share, double total, int num_tokens) {
+  return 0.999 * (1 - static_cast<double>(share)) * total / num_tokens;
 }
 
 }  // namespace
 
-double UniformDraw(uint64_t seed, uint64_t step) {
-  const uint64_t bits = Mixed(Mixed(seed + 0x9e3779b97f4a7c15u) + step * 0x9e3779b97f4a7c15u);
-  return static_cast<double>(bits >> 11) * 0x1p-53;
+void Sampler::NarrowByShare(const SamplingParams& params, double total) {
+  if (params.typical_p < 1) {
+    candidates_.KeepTypical(params.typical_p, 1 / params.temperature);
+    total = candidates_.TotalWeight();
+  }
+  if (params.top_p < 1) {
+    candidates_.KeepTopWeight(static_cast<double>(params.top_p) * total);
+  }
+  candidates_.KeepMinP(params.min_p);
+}
+
+Sampler::Outcome Sampler::Narrow(std::span<const float> logits, const SamplingParams& params,
+                                 const SamplerState& state, AllowedTokens allowed) {
+  row_.Load(logits, allowed);
+  edits_.Apply(params, state, row_);
+  row_.FindLargest();
+  certain_ = row_.FirstLargest();
+  if (certain_ < 0) return Outcome::kNothing;
+  if (params.temperature < kLeastTemperature || params.top_k == 1) return Outcome::kCertain;
+  if (!std::isfinite(row_.largest())) return Outcome::kCertain;
+
+  const float inverse_temperature = 1 / params.temperature;
+  const bool drops_top =
+      params.xtc_probability > 0 &&
+      DrawFor(params, state, DrawStream::kXtc) < static_cast<double>(params.xtc_probability);
+  double total = 0;
+  if (params.top_k > 0 && params.top_k < row_.num_tokens()) {
+    const auto count = static_cast<size_t>(params.top_k);
+    row_.CollectLikeliest(count, candidates_);
+    candidates_.KeepTopK(count);
+    candidates_.Weigh(row_.largest(), inverse_temperature);
+    total = candidates_.TotalWeight();
+  } else {
+    total = row_.Weigh(inverse_temperature);
+    double least = 0;
+    if (params.typical_p < 1) {
+      least = 0;  // the typical ones may be light
+    } else if (params.top_p < 1) {
+      least = LeastOfShare(params.top_p, total, row_.num_tokens());
+    } else if (params.min_p > 0) {
+      least = static_cast<double>(params.min_p);  // the likeliest weighs 1
+    } else if (!drops_top) {
+      return Outcome::kWholeRow;
+    }
+    row_.CollectHeaviest(least, candidates_);
+  }
+  NarrowByShare(params, total);
+  if (drops_top) candidates_.DropTopChoices(params.xtc_threshold);
+  return Outcome::kCandidates;
+}
+
+Token Sampler::Choose(std::span<const float> logits, const SamplingParams& params,
+                      const SamplerState& state, AllowedTokens allowed) {
+  const Outcome outcome = Narrow(logits, params, state, allowed);
+  if (outcome == Outcome::kNothing) return -1;
+  if (outcome == Outcome::kCertain) return certain_;
+  const double u = DrawFor(params, state, DrawStream::kToken);
+  return outcome == Outcome::kWholeRow ? row_.Draw(u) : candidates_.Draw(u);
+}
+
+std::vector<Sampler::Chance> Sampler::Chances(std::span<const float> logits,
+                                              const SamplingParams& params,
+                                              const SamplerState& state, AllowedTokens allowed) {
+  const Outcome outcome = Narrow(logits, params, state, allowed);
+  if (outcome == Outcome::kNothing) return {};
+  if (outcome == Outcome::kCertain) return {{certain_, 1.0}};
+  if (outcome == Outcome::kWholeRow) row_.CollectHeaviest(0, candidates_);
+  const double total = candidates_.TotalWeight();
+  std::vector<Chance> chances;
+  for (const Candidate& candidate : candidates_.list()) {
+    chances.push_back({candidate.token, static_cast<double>(candidate.weight) / total});
+  }
+  return chances;
 }
 
 Token Sample(std::span<const float> logits, const SamplingParams& params, uint64_t step) {
-  const Token best = MostLikely(logits);
-  if (best < 0 || params.temperature <= 0) return best;
-  const double top = static_cast<double>(logits[static_cast<size_t>(best)]);
-  if (!std::isfinite(top)) return best;
-  std::vector<Candidate> candidates;
-  double total = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i])) continue;
-    const double weight =
-        std::exp((static_cast<double>(logits[i]) - top) / static_cast<double>(params.temperature));
-    if (weight <= 0) continue;
-    candidates.push_back({static_cast<Token>(i), weight});
-    total += weight;
-  }
-  if (params.top_k > 0 || params.top_p < 1 || params.min_p > 0) {
-    DropUnlikely(candidates, params);
-    total = Sum(candidates);
-  }
-  double left = UniformDraw(params.seed, step) * total;
-  for (const Candidate& candidate : candidates) {
-    left -= candidate.weight;
-    if (left < 0) return candidate.token;
-  }
-  return candidates.back().token;  // rounding left a sliver
+  return Sampler().Choose(logits, params, SamplerState::WithoutPast(step));
 }
 
 }  // namespace hearth

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/candidates.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "base/check.h"
+#include "engine/exact_math.h"
+
+namespace hearth {
+namespace {
+
+// Ascending keys are descending logits; equal logits, and zeros of both signs, have equal keys.
+uint32_t KeyOf(float logit) {
+  const auto bits = std::bit_cast<uint32_t>(logit + 0.0f);  // -0 + 0 is 0
+  return (bits >> 31) != 0 ? bits : ~(bits | 0x80000000u);
+}
+
+// Three digits of eleven, eleven and ten bits: 2048 buckets are 16 KiB and stay in L1.
+constexpr int kDigitShifts[] = {21, 10, 0};
+constexpr uint32_t kBuckets = 2048;
+
+// Clearing and reading the buckets costs as much as sorting about this many (sampler_bench).
+constexpr size_t kFewEnoughToSort = 256;
+
+uint32_t DigitOf(uint32_t key, int shift) {
+  return shift == 0 ? key & 1023 : (key >> shift) & (kBuckets - 1);
+}
+
+uint32_t DigitMask(int shift) { return shift == 0 ? 1023u : (kBuckets - 1) << shift; }
+
+uint64_t OrderOf(const Candidate& candidate) {
+  return uint64_t{KeyOf(candidate.logit)} << 32 | static_cast<uint32_t>(candidate.token);
+}
+
+}  // namespace
+
+// Without branches: which candidates stay is often a coin toss to the processor.
+template <class Predicate>
+void Candidates::KeepIf(Predicate stays) {
+  size_t kept = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    const Candidate candidate = memory_[i];
+    memory_[kept] = candidate;
+    kept += stays(candidate) ? 1 : 0;
+  }
+  size_ = kept;
+}
+
+void Candidates::Weigh(float top, float inverse_temperature) {
+  for (Candidate& candidate : mine()) {
+    candidate.weight = ExpOfNonPositive((candidate.logit - top) * inverse_temperature);
+  }
+  KeepIf([](const Candidate& candidate) { return candidate.weight > 0; });
+}
+
+double Candidates::TotalWeight() const {
+  double total = 0;
+  for (const Candidate& candidate : list()) total += static_cast<double>(candidate.weight);
+  return total;
+}
+
+void Candidates::KeepTopK(size_t count) {
+  if (count == 0 || count >= size_) return;
+  order_.clear();
+  for (const Candidate& candidate : list()) order_.push_back(OrderOf(candidate));
+  const auto last = order_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(order_.begin(), last, order_.end());
+  const uint64_t limit = *last;  // no two are equal, so exactly `count` are within it
+  KeepIf([limit](const Candidate& candidate) { return OrderOf(candidate) <= limit; });
+}
+
+void Candidates::KeepTypical(float share, float inverse_temperature) {
+  if (share >= 1 || size_ < 2) return;
+  // With x = (logit - top) / temperature, -ln p is ln Z - x and its expectation ln Z - E[x]: the
+  // distance between the two is |x - E[x]|, and no logarithm is needed.
+  float top = memory_[0].logit;
+  for (const Candidate& candidate : list()) top = std::max(top, candidate.logit);
+  const auto x_of = [top, inverse_temperature](const Candidate& candidate) {
+    return static_cast<double>((candidate.logit - top) * inverse_temperature);
+  };
+  double total = 0, sum = 0;
+  for (const Candidate& candidate : list()) {
+    total += static_cast<double>(candidate.weight);
+    sum += static_cast<double>(candidate.weight) * x_of(candidate);
+  }
+  const double expected = sum / total;
+  keys_.resize(std::max(keys_.size(), size_));
+  for (size_t i = 0; i < size_; ++i) {
+    const auto distance = static_cast<float>(x_of(memory_[i]) - expected);
+    keys_[i] = std::bit_cast<uint32_t>(distance) & 0x7fffffffu;  // of numbers that are not
+  }  // negative, the bits ascend
+  KeepFirstByKey(static_cast<double>(share) * total);
+}
+
+void Candidates::KeepTopWeight(double wanted) {
+  keys_.resize(std::max(keys_.size(), size_));
+  for (size_t i = 0; i < size_; ++i) keys_[i] = KeyOf(memory_[i].logit);
+  KeepFirstByKey(wanted);
+}
+
+void Candidates::KeepFirstByKey(double wanted) {
+  // A share of 0 still takes the first: every weight is larger than this.
+  wanted = std::max(wanted, std::numeric_limits<double>::min());
+  if (size_ <= kFewEnoughToSort) {
+    KeepFirstOfFew(wanted);
+  } else {
+    KeepFirstOfMany(wanted);
+  }
+}
+
+void Candidates::KeepFirstOfFew(double wanted) {
+  order_.clear();
+  for (size_t i = 0; i < size_; ++i) order_.push_back(uint64_t{keys_[i]} << 32 | i);
+  std::sort(order_.begin(), order_.end());
+  double reached = 0;
+  size_t count = 0;
+  while (count < size_ && reached < wanted) {
+    reached += static_cast<double>(memory_[order_[count++] & 0xffffffffu].weight);
+  }
+  std::sort(
+      order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(count),
+      [](uint64_t a, uint64_t b) { return static_cast<uint32_t>(a) < static_cast<uint32_t>(b); });
+  for (size_t i = 0; i < count; ++i) memory_[i] = memory_[order_[i] & 0xffffffffu];
+  size_ = count;
+}
+
+void Candidates::KeepFirstOfMany(double wanted) {
+  // After each digit `border` holds the leading digits of the key at which the weight is reached,
+  // and `reached` the weight of everything before that bucket.
+  uint32_t border = 0, known = 0;
+  double reached = 0;
+  for (const int shift : kDigitShifts) {
+    // Neighbours count into different halves: adding to the same number twice in a row would wait.
+    std::array<std::array<double, kBuckets>, 2> weights = {};
+    for (size_t i = 0; i < size_; ++i) {
+      if ((keys_[i] & known) != border) continue;
+      weights[i % 2][DigitOf(keys_[i], shift)] += static_cast<double>(memory_[i].weight);
+    }
+    const uint32_t last = DigitMask(shift) >> shift;
+    uint32_t digit = 0;
+    for (; digit < last; ++digit) {
+      const double here = weights[0][digit] + weights[1][digit];
+      if (reached + here >= wanted) break;
+      reached += here;
+    }
+    border |= digit << shift;
+    known |= DigitMask(shift);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    const Candidate candidate = memory_[i];
+    memory_[kept] = candidate;
+    const bool is_tied = keys_[i] == border;
+    kept += (keys_[i] < border) | (is_tied & (reached < wanted)) ? 1 : 0;
+    reached += is_tied ? static_cast<double>(candidate.weight) : 0;
+  }
+  size_ = kept;
+}
+
+void Candidates::KeepMinP(float share) {
+  if (share <= 0) return;
+  float most = 0;
+  for (const Candidate& candidate : list()) most = std::max(most, candidate.weight);
+  const double least = static_cast<double>(share) * static_cast<double>(most);
+  KeepIf([least](const Candidate& candidate) {
+    return static_cast<double>(candidate.weight) >= least;
+  });
+}
+
+void Candidates::DropTopChoices(float threshold) {
+  const double least = static_cast<double>(threshold) * TotalWeight();
+  const auto is_top = [least](const Candidate& candidate) {
+    return static_cast<double>(candidate.weight) >= least;
+  };
+  uint64_t last = 0;  // the place of the least likely top choice
+  for (const Candidate& candidate : list()) {
+    if (is_top(candidate)) last = std::max(last, OrderOf(candidate));
+  }
+  KeepIf([is_top, last](const Candidate& candidate) {
+    return !is_top(candidate) || OrderOf(candidate) == last;
+  });
+}
+
+Token Candidates::Draw(double u) const {
+  HEARTH_CHECK(size_ > 0);
+  double left = u * TotalWeight();
+  for (const Candidate& candidate : list()) {
+    left -= static_cast<double>(candidate.weight);
+    if (left < 0) return candidate.token;
+  }
+  return list().back().token;  // rounding left a sliver
+}
+
+}  // namespace hearth
