@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A benchmark's record as a table for the terminal and as JSON (docs/benchmarks.md has
-// the schema).
+// A benchmark's record as a table for the terminal, as JSON (docs/benchmarks.md has the schema) and
+// as a page with pictures.
 #pragma once
 #include <string>
 
@@ -10,6 +10,7 @@ namespace hearth {
 
 std::string BenchTable(const BenchRecord& record);
 Json BenchJson(const BenchRecord& record);
+std::string BenchPage(const BenchRecord& record);
 
 // "28.1 GB/s", "4.2 TOP/s": three digits and a prefix.
 std::string WithPrefix(double value, const char* unit);

@@ -23,7 +23,7 @@ namespace hearth {
 namespace {
 
 struct Flags {
-  std::string model, json;
+  std::string model, json, html;
   int decode = 16, prefill = 512, repeat = 3, chunk = 512;
   std::vector<int> batches = {1, 8, 32}, depths;
   bool only_yardsticks = false;
@@ -161,6 +161,7 @@ Status Bench(const Flags& flags) {
   if (!flags.json.empty()) {
     HEARTH_TRY(WriteText(flags.json, WriteJson(BenchJson(record), 2) + "\n"));
   }
+  if (!flags.html.empty()) HEARTH_TRY(WriteText(flags.html, BenchPage(record)));
   return Status();
 }
 
@@ -199,6 +200,7 @@ void AddBench(CLI::App& app, Command& chosen) {
       },
       "Measure the machine alone, without a model");
   bench->add_option("--json", flags->json, "Also write every sample to this file");
+  bench->add_option("--html", flags->html, "Also write a page with pictures to this file");
   bench->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
   bench->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
       ->check(CLI::Range(1, 1024));
