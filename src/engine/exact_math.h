@@ -34,8 +34,8 @@ inline Float4 Choose(Bits4 where, Float4 yes, Float4 no) {
 
 inline Float4 Larger(Float4 a, Float4 b) { return Choose(std::bit_cast<Bits4>(a > b), a, b); }
 
-// e^x for x <= 0, within 2 units in the last place; 0 below -87, where float32 has no normal
-// numbers left. 2^n * p(r): n = x / ln 2 rounded to nearest even, |r| <= ln 2 / 2, p of degree 6.
+// e^x for x <= 0 with a relative error below 3e-7; 0 below -87, where float32 has no normal numbers
+// left. 2^n * p(r): n = x / ln 2 rounded to nearest even, |r| <= ln 2 / 2, p of degree 6.
 inline Float4 ExpOfNonPositive(Float4 x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // n * kLn2High is exact
