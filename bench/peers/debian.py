@@ -6,7 +6,6 @@ import shutil
 import subprocess
 
 PACKAGES = ["llama.cpp", "llama.cpp-tools-extra"]
-MIRROR = "http://deb.debian.org/debian"
 
 
 def as_root(command):
@@ -33,8 +32,8 @@ class Sid:
             subprocess.run(as_root(["rm", "-rf", "--one-file-system", str(self.folder)]),
                            check=True)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(as_root(["debootstrap", "--variant=minbase", "sid", str(self.folder),
-                                MIRROR]), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(as_root(["debootstrap", "--variant=minbase", "sid", str(self.folder)]),
+                       check=True, stdout=subprocess.DEVNULL)
         subprocess.run(as_root(["chroot", str(self.folder), "env", "DEBIAN_FRONTEND=noninteractive",
                                 "apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]),
                        check=True, stdout=subprocess.DEVNULL)
