@@ -16,9 +16,11 @@ namespace {
 // A pause takes some 40 ns on recent cores, so this spins for about 100 us: longer than the
 // serial work between two loops of a step, shorter than anyone would notice at the end of one.
 constexpr int kSpins = 2500;
-// A loop that is waited for this long has lost a worker to another process.
+// A loop that is waited for this long, and longer than the caller's own share took, has lost a
+// worker to another process. Waking a sleeper costs some 40 us, so after a single such loop the
+// pool must spin again soon: a third of a step of gpt-oss later.
 constexpr auto kPreempted = std::chrono::milliseconds(1);
-constexpr int kCalmLoops = 256;
+constexpr int kCalmLoops = 64;
 
 std::vector<int> AllowedCpus() {
   cpu_set_t set;
@@ -52,6 +54,7 @@ void WaitWhile(const std::atomic<T>& value, T old, int num_spins) {
 
 ThreadPool::ThreadPool(int num_threads) : num_spins_(kSpins) {
   HEARTH_CHECK(num_threads >= 1);
+  pieces_ = std::make_unique<Pieces[]>(static_cast<size_t>(num_threads));
   const std::vector<int> cpus = AllowedCpus();
   const bool pins = static_cast<size_t>(num_threads) <= cpus.size();
   if (!pins) num_spins_ = 0;  // more threads than processors: a spinning one blocks a working one
@@ -76,6 +79,27 @@ void ThreadPool::RunShare(int worker) const {
   };
   const Range share{edge(worker), edge(worker + 1)};
   if (share.begin < share.end) call_(body_, share, worker);
+}
+
+void ThreadPool::DealPieces(int count) {
+  for (int64_t w = 0; w < size(); ++w) {
+    const auto begin = static_cast<uint64_t>(count * w / size());
+    const auto end = static_cast<uint64_t>(count * (w + 1) / size());
+    pieces_[static_cast<size_t>(w)].left.store(begin | end << 32, std::memory_order_relaxed);
+  }
+}
+
+int ThreadPool::TakePiece(int owner, bool first) {
+  std::atomic<uint64_t>& left = pieces_[static_cast<size_t>(owner)].left;
+  uint64_t seen = left.load(std::memory_order_relaxed);
+  for (;;) {
+    const auto begin = static_cast<uint32_t>(seen), end = static_cast<uint32_t>(seen >> 32);
+    if (begin >= end) return -1;
+    const uint64_t after = first ? seen + 1 : seen - (uint64_t{1} << 32);
+    if (left.compare_exchange_weak(seen, after, std::memory_order_relaxed)) {
+      return static_cast<int>(first ? begin : end - 1);
+    }
+  }
 }
 
 void ThreadPool::Work(int worker) {
@@ -103,14 +127,16 @@ void ThreadPool::RunErased(int n, int grain, Call call, void* body) {
   num_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  RunShare(0);
   const auto start = std::chrono::steady_clock::now();
+  RunShare(0);
+  const auto done = std::chrono::steady_clock::now();
   for (int busy = num_busy_.load(std::memory_order_acquire); busy != 0;
        busy = num_busy_.load(std::memory_order_acquire)) {
     WaitWhile(num_busy_, busy, num_spins_.load(std::memory_order_relaxed));
   }
   if (calm_loops_ > 0 && --calm_loops_ == 0) num_spins_ = kSpins;
-  if (num_spins_ > 0 && std::chrono::steady_clock::now() - start > kPreempted) {
+  const auto waited = std::chrono::steady_clock::now() - done;
+  if (num_spins_ > 0 && waited > kPreempted && waited > done - start) {
     calm_loops_ = kCalmLoops;
     num_spins_ = 0;
   }

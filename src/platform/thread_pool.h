@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace hearth {
@@ -30,7 +31,24 @@ class ThreadPool {
   // n always gives the same split, so a worker meets the same memory every time.
   template <class F>
   void Run(int n, int grain, F&& body) {
-    RunErased(n, grain, [](void* f, Range r, int w) { (*static_cast<F*>(f))(r, w); }, &body);
+    using Body = std::remove_reference_t<F>;
+    RunErased(n, grain, [](void* f, Range r, int w) { (*static_cast<Body*>(f))(r, w); }, &body);
+  }
+  // Like Run, but a share comes in pieces of up to `grain`, and whoever has finished takes pieces
+  // from the end of another's share: cores are not equally fast on a machine that others use too.
+  template <class F>
+  void RunBalanced(int n, int grain, F&& body) {
+    if (workers_.empty() || n <= grain) return Run(n, grain, body);
+    DealPieces((n + grain - 1) / grain);
+    Run(size(), 1, [&](Range, int worker) {
+      for (int i = 0; i < size(); ++i) {
+        const int owner = (worker + i) % size();
+        for (int piece = TakePiece(owner, i == 0); piece >= 0; piece = TakePiece(owner, i == 0)) {
+          const int begin = piece * grain;
+          body(Range{begin, n - begin < grain ? n : begin + grain}, worker);
+        }
+      }
+    });
   }
   // Calls body(index, worker) for every index in [0, n), each taken by whoever is free next. For
   // work of uneven size; results must not depend on who did it.
@@ -47,7 +65,15 @@ class ThreadPool {
   void RunErased(int n, int grain, Call call, void* body);
   void Work(int worker);
   void RunShare(int worker) const;
+  void DealPieces(int count);
+  // The first or the last piece that is left of a share, or -1.
+  int TakePiece(int owner, bool first);
+  // Pieces [begin, end) of a share, begin in the low half: one word, so that both ends move safely.
+  struct alignas(64) Pieces {
+    std::atomic<uint64_t> left{0};
+  };
 
+  std::unique_ptr<Pieces[]> pieces_;  // [size()]
   std::vector<std::jthread> workers_;
   // The loop under way; written by Run before `epoch_` tells the workers.
   Call call_ = nullptr;

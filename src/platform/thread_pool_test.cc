@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -31,6 +32,42 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
       }
     }
   }
+}
+
+// One worker is slow, so others take over pieces of its share.
+TEST(ThreadPool, BalancedWorkIsDoneOnce) {
+  for (const int size : kSizes) {
+    ThreadPool pool(size);
+    for (const int n : {0, 1, 5, 16, 100, 1001}) {
+      for (const int grain : {1, 3, 16}) {
+        std::vector<int> hits(static_cast<size_t>(n));
+        std::atomic<int> pieces{0};
+        pool.RunBalanced(n, grain, [&](Range range, int worker) {
+          if (worker == size - 1 && n == 100) {
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+          }
+          ++pieces;
+          EXPECT_LT(worker, size);
+          EXPECT_EQ(range.begin % grain, 0);
+          for (int i = range.begin; i < range.end; ++i) ++hits[static_cast<size_t>(i)];
+        });
+        EXPECT_EQ(hits, std::vector<int>(static_cast<size_t>(n), 1)) << size << " " << n;
+        if (size > 1) {
+          EXPECT_EQ(pieces, (n + grain - 1) / grain) << size << " " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, SlowWorkersAreHelped) {
+  ThreadPool pool(2);
+  std::atomic<int> helped{0};
+  pool.RunBalanced(64, 1, [&](Range range, int worker) {
+    if (worker == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (worker == 0 && range.begin >= 32) ++helped;
+  });
+  EXPECT_GT(helped, 16);
 }
 
 TEST(ThreadPool, SameSplitEveryTime) {
