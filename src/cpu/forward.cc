@@ -17,8 +17,9 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
       pool_(pool),
       kv_(kv),
       frequencies_(RopeFrequencies(model.spec().rope)),
-      attend_scratch_(kAttendScratch * static_cast<size_t>(pool.size())),
-      matmuls_(kernels, pool) {}
+      matmuls_(kernels, pool) {
+  attend_scratch_.Room(int64_t{kAttendScratch} * pool.size());
+}
 
 void Forward::Run(const StepPlan& plan, std::span<float> logits) {
   PlaceTokens(plan);
@@ -189,6 +190,7 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
     }
   }
   const auto count = static_cast<int>(rows.size());
+  if (count == 0) return;
   float* h = Shaped(h_, count, d);
   const Activations& act = act_.Shape(count, d);
   pool_.Run(count, 1, [&](Range range, int) {

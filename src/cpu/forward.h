@@ -11,16 +11,15 @@
 #include "cpu/matmul.h"
 #include "cpu/packed_model.h"
 #include "cpu/panels.h"
+#include "cpu/scratch.h"
 #include "platform/thread_pool.h"
 namespace hearth {
 
 // Width of a buffer row whose products come panel by panel.
 inline int Padded(int width) { return NumPanels(width) * kPanelRows; }
-// Room for `count` rows; keeps what was larger before.
-inline float* Shaped(std::vector<float>& rows, int count, int width) {
-  const size_t size = static_cast<size_t>(count) * static_cast<size_t>(width);
-  if (rows.size() < size) rows.resize(size);
-  return rows.data();
+// Room for `count` rows.
+inline float* Shaped(Scratch<float>& rows, int count, int width) {
+  return rows.Room(int64_t{count} * width);
 }
 inline bool InPanels(const PackedMatrix& matrix) {
   return matrix.rows > 0 && matrix.kind != PackKind::kRaw;
@@ -35,7 +34,7 @@ class Forward {
   void Run(const StepPlan& plan, std::span<float> logits);
 
  private:
-  using Rows = std::vector<float>;  // [tokens, width]
+  using Rows = Scratch<float>;  // [tokens, width]
   struct Choice {
     int expert, slot;  // slot: row in the buffers that are sorted by expert
     float weight;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 
 #include "cpu/panels.h"
 #include "tensor/quant.h"
@@ -12,21 +11,32 @@
 namespace hearth {
 namespace {
 
-// Up to this many rows a product is bound by reading weights, and fixed shares keep each worker on
-// the same pages; above, arithmetic dominates and experts differ in size.
+// Rows that go through all panels before the next rows do: with 2880 columns their two halves are
+// 737 KB, which stay in L2 while the weights pass.
+constexpr int kBlockRows = 128;
+// Up to this many rows a product is bound by reading weights.
 constexpr int kFewRows = 8;
-// 8 panels of 2880 columns are 200 KB of MXFP4: long enough to hide the pick-up, short enough to
-// even out.
-constexpr int kTaskPanels = 8;
 
-template <class T>
-T* Grown(std::vector<T>& buffer, int64_t size) {
-  // A line more than asked, so that the first row can start on one.
-  const auto need = static_cast<size_t>(size) + 64 / sizeof(T);
-  if (buffer.size() < need) buffer.resize(need);
-  void* at = buffer.data();
-  size_t space = buffer.size() * sizeof(T);
-  return static_cast<T*>(std::align(64, static_cast<size_t>(size) * sizeof(T), at, space));
+struct Blocks {
+  int count, rows;  // rows of each but the last
+};
+Blocks BlocksOf(const MatmulJob& job) {
+  const bool decodes =
+      job.w->kind == PackKind::kRaw && static_cast<DType>(job.w->dtype) != DType::kF32;
+  const int m = job.x.m;
+  if (m <= kBlockRows || decodes) return {1, m};  // a row is decoded once for all
+  const int count = (m + kBlockRows - 1) / kBlockRows;
+  return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
+}
+
+int UnitsOf(const MatmulJob& job) { return BlocksOf(job).count * NumPanels(job.w->rows); }
+
+// Panels that a worker takes at once: as many as make sixteen pieces for each, but no more than
+// hide the pick-up. Those of one row run in threes, tiles in pairs.
+int GrainOf(int most_rows, int num_units, int num_workers) {
+  const int fair = num_units / (16 * num_workers);
+  if (most_rows <= kFewRows) return std::clamp(fair, 1, 3);
+  return std::clamp(fair / 2 * 2, 1, 8);
 }
 
 }  // namespace
@@ -39,16 +49,16 @@ Activations& ActBuffer::Shape(int m, int cols) {
   if (view_.stride % 1024 == 0) view_.stride += 64;
   view_.num_chunks = NumChunks(cols);
   view_.num_blocks = view_.stride / kQuantBlock;
-  view_.hi = Grown(hi_, int64_t{m} * view_.stride);
-  view_.lo = Grown(lo_, int64_t{m} * view_.stride);
-  view_.scale = Grown(scale_, int64_t{m} * view_.num_chunks);
-  view_.sum_hi = Grown(sum_hi_, int64_t{m} * view_.num_blocks);
-  view_.sum_lo = Grown(sum_lo_, int64_t{m} * view_.num_blocks);
+  view_.hi = hi_.Room(int64_t{m} * view_.stride);
+  view_.lo = lo_.Room(int64_t{m} * view_.stride);
+  view_.scale = scale_.Room(int64_t{m} * view_.num_chunks);
+  view_.sum_hi = sum_hi_.Room(int64_t{m} * view_.num_blocks);
+  view_.sum_lo = sum_lo_.Room(int64_t{m} * view_.num_blocks);
   return view_;
 }
 
-Activations ActBuffer::Part(int first, int m) const {
-  Activations part = view_;
+Activations RowsOf(const Activations& x, int first, int m) {
+  Activations part = x;
   part.m = m;
   part.hi += int64_t{first} * part.stride;
   part.lo += int64_t{first} * part.stride;
@@ -75,35 +85,33 @@ void Matmuls::RunOne(const MatmulJob& job) {
 
 void Matmuls::Run() {
   scratch_.resize(static_cast<size_t>(pool_.size()));
-  int num_panels = 0, most_rows = 0;
+  int num_units = 0, most_rows = 0;
   for (const MatmulJob& job : jobs_) {
-    num_panels += NumPanels(job.w->rows);
+    num_units += UnitsOf(job);
     most_rows = std::max(most_rows, job.x.m);
   }
-  if (most_rows <= kFewRows) {
-    pool_.Run(num_panels, 1, [&](Range range, int worker) {
-      int before = 0;
-      for (const MatmulJob& job : jobs_) {
-        const int panels = NumPanels(job.w->rows);
-        const int begin = std::max(range.begin - before, 0);
-        const int end = std::min(range.end - before, panels);
-        if (begin < end) Do(job, begin, end, worker);
-        before += panels;
-      }
-    });
-    return;
-  }
-  tasks_.clear();
-  for (int j = 0; j < static_cast<int>(jobs_.size()); ++j) {
-    const int panels = NumPanels(jobs_[static_cast<size_t>(j)].w->rows);
-    for (int p = 0; p < panels; p += kTaskPanels) {
-      tasks_.push_back({j, p, std::min(p + kTaskPanels, panels)});
+  pool_.RunBalanced(num_units, GrainOf(most_rows, num_units, pool_.size()),
+                    [&](Range units, int worker) { DoUnits(units, worker); });
+}
+
+void Matmuls::DoUnits(Range units, int worker) {
+  int before = 0;  // units of earlier jobs
+  for (const MatmulJob& job : jobs_) {
+    if (before >= units.end) break;
+    const int panels = NumPanels(job.w->rows);
+    const Blocks blocks = BlocksOf(job);
+    for (int b = 0; b < blocks.count; ++b, before += panels) {
+      const int begin = std::max(units.begin - before, 0);
+      const int end = std::min(units.end - before, panels);
+      if (begin >= end) continue;
+      const int first = b * blocks.rows;
+      MatmulJob part = job;
+      part.x = RowsOf(job.x, first, std::min(blocks.rows, job.x.m - first));
+      part.xf += first * job.xf_stride;
+      part.y += first * job.y_stride;
+      Do(part, begin, end, worker);
     }
   }
-  pool_.RunUneven(static_cast<int>(tasks_.size()), [&](int i, int worker) {
-    const Task& task = tasks_[static_cast<size_t>(i)];
-    Do(jobs_[static_cast<size_t>(task.job)], task.panel_begin, task.panel_end, worker);
-  });
 }
 
 void Matmuls::Do(const MatmulJob& job, int panel_begin, int panel_end, int worker) {
@@ -123,11 +131,16 @@ void Matmuls::Do(const MatmulJob& job, int panel_begin, int panel_end, int worke
 void Matmuls::DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker) {
   const PackedMatrix& w = *job.w;
   const int m = job.x.m;
-  float* row = Grown(scratch_[static_cast<size_t>(worker)], int64_t{w.cols} + m + 16);
-  float* result = row + (w.cols + 15) / 16 * 16;
+  float* decoded = scratch_[static_cast<size_t>(worker)].Room(int64_t{w.cols} + m + 16);
+  float* result = decoded + (w.cols + 15) / 16 * 16;
   for (int r = row_begin; r < row_end; ++r) {
-    DecodeBlocks(static_cast<DType>(w.dtype),
-                 reinterpret_cast<const std::byte*>(w.data + r * w.panel_bytes), w.cols, row);
+    const uint8_t* data = w.data + r * w.panel_bytes;
+    const auto* row = reinterpret_cast<const float*>(data);  // matrices start on a line
+    if (static_cast<DType>(w.dtype) != DType::kF32) {
+      DecodeBlocks(static_cast<DType>(w.dtype), reinterpret_cast<const std::byte*>(data), w.cols,
+                   decoded);
+      row = decoded;
+    }
     kernels_.dot_rows(row, job.xf, job.xf_stride, w.cols, m, result);
     const float bias = job.bias != nullptr ? job.bias[r] : 0.0f;
     for (int t = 0; t < m; ++t) {

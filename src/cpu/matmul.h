@@ -5,8 +5,12 @@
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "cpu/scratch.h"
 #include "platform/thread_pool.h"
 namespace hearth {
+
+// Rows [first, first + m) of some activations.
+Activations RowsOf(const Activations& x, int first, int m);
 
 // Owns the memory behind Activations; grows, never shrinks.
 class ActBuffer {
@@ -15,14 +19,14 @@ class ActBuffer {
   Activations& Shape(int m, int cols);
   Activations& get() { return view_; }
   // Rows [first, first + m) of what was shaped.
-  Activations Part(int first, int m) const;
+  Activations Part(int first, int m) const { return RowsOf(view_, first, m); }
   // Row `to` of this becomes row `from` of `other`, which has the same width.
   void CopyRow(int to, const ActBuffer& other, int from);
 
  private:
-  std::vector<int8_t> hi_, lo_;
-  std::vector<float> scale_;
-  std::vector<int32_t> sum_hi_, sum_lo_;
+  Scratch<int8_t> hi_, lo_;
+  Scratch<float> scale_;
+  Scratch<int32_t> sum_hi_, sum_lo_;
   Activations view_{};
 };
 
@@ -47,17 +51,15 @@ class Matmuls {
   void RunOne(const MatmulJob& job);
 
  private:
-  struct Task {
-    int job, panel_begin, panel_end;
-  };
+  // Units of work: a job's rows in blocks, and in each block all its panels.
+  void DoUnits(Range units, int worker);
   void Do(const MatmulJob& job, int panel_begin, int panel_end, int worker);
   void DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker);
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
   std::vector<MatmulJob> jobs_;
-  std::vector<Task> tasks_;
-  std::vector<std::vector<float>> scratch_;  // one decoded row and one result row per worker
+  std::vector<Scratch<float>> scratch_;  // one decoded row and one result row per worker
 };
 
 }  // namespace hearth
