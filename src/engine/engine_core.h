@@ -51,15 +51,17 @@ class EngineCore {
   const KvSpace& kv() const { return kv_; }
   const Scheduler& scheduler() const { return scheduler_; }
   EngineSnapshot TakeSnapshot() const;
+  // Stops the program when the KV room's books do not add up.
+  void SelfCheck() const;
 
  private:
   struct Books;
   void TakeMail(int64_t now_us);
+  void Pause(SeqId id, const std::shared_ptr<EventSink>& sink, int64_t now_us);
   void WatchReaders(int64_t now_us);
-  void EndDrain(int64_t now_us);
-  void RunPlan(const StepPlan& plan);
+  void RunPlan(const StepPlan& plan, int64_t began_us);
   void SampleRows(const StepPlan& plan);
-  void TellTokens(const StepPlan& plan);
+  void TellTokens(const StepPlan& plan, int64_t now_us);
   void TellEnded();
   void UpdateRates(int64_t now_us);
 

@@ -3,7 +3,6 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -37,7 +36,7 @@ class EventBuffer : public EventSink {
   std::function<void()> on_ready_;
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<TokenEvent> tokens_;
+  std::vector<TokenEvent> tokens_;
   std::optional<RequestRecord> record_;
 };
 

@@ -25,7 +25,7 @@ class FairQueue {
   void Push(Sequence& sequence);
   void Remove(Sequence& sequence);  // nothing happens when it is not in line
 
-  // The next one that is not in the plan yet, or null; those that wait only when one may start.
+  // The next one that is not wholly planned yet, or null; those that wait only when one may start.
   Sequence* Next(int64_t now_us, bool may_start);
   // `tokens` are computed for the tenant.
   void Charge(uint32_t tenant, int tokens);
@@ -58,6 +58,7 @@ class FairQueue {
   std::unordered_map<uint32_t, Tenant> tenants_;
   std::vector<Tenant*> active_;  // those with somebody in line; the round goes through them
   size_t turn_ = 0;
+  std::vector<Offer> offers_;  // Next's, kept for its memory
 };
 
 }  // namespace hearth

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/request.h"
@@ -17,13 +17,14 @@ struct AdmissionLimits {
   int max_requests = 10'000;        // waiting
   int64_t max_tokens = 16'000'000;  // of waiting prompts
   double max_wait_s = 600;          // predicted, until the first token is computed
+  double tenant_share = 0.8;        // of the two counts above, for any one tenant
 };
 
 // What the engine thread last knew of its speed; the door predicts with it.
 struct AdmissionRates {
   int64_t backlog_tokens = 0;       // of prompts that run already
   double prefill_us_per_token = 0;  // 0: not measured yet
-  double requests_per_s = 0;        // that ended lately
+  double ended_per_s = 0;           // requests, lately
   bool is_full = false;             // one has to end before another one starts
 };
 
@@ -42,12 +43,12 @@ class Inbox {
     std::vector<SeqId> cancelled;
   };
   Mail Take();
-  void OnLeftQueue(int num_prompt);  // it started, or ended before it did
-  void OnRequeued(int num_prompt);   // it was preempted
+  void OnStarted(SeqId id);
+  void OnRequeued(SeqId id);  // it was preempted
   void OnEnded(SeqId id);
   void SetRates(const AdmissionRates& rates);
-  // Waits until there is mail, or `timeout_us` have passed.
-  void WaitForMail(int64_t timeout_us);
+  // Waits until there is mail, or `timeout_us` have passed (negative: for ever). Says which.
+  bool WaitForMail(int64_t timeout_us);
   void Wake();
 
   struct Counts {
@@ -59,9 +60,19 @@ class Inbox {
   Counts counts() const;
 
  private:
+  struct Live {
+    uint32_t tenant = 0;
+    int num_tokens = 0;
+    bool is_queued = true, is_cancelled = false;
+  };
+  struct Tenant {
+    int num_live = 0, num_queued = 0;
+    int64_t queued_tokens = 0;
+  };
   Status CheckFits(const Request& request) const;
-  double PredictedWaitS(int64_t new_tokens) const;
-  double RetryAfterS(double wait_s) const;
+  Status CheckRoom(const Request& request, Admission& admission) const;
+  double PredictedWaitS(const Request& request) const;
+  void Enqueue(Live& live, int sign);
 
   const AdmissionLimits limits_;
   const int max_context_, max_sequence_tokens_, vocab_size_;
@@ -69,7 +80,8 @@ class Inbox {
   std::condition_variable mail_;
   std::vector<std::unique_ptr<Sequence>> arrived_;
   std::vector<SeqId> cancelled_;
-  std::unordered_set<SeqId> live_, cancelling_;
+  std::unordered_map<SeqId, Live> live_;
+  std::unordered_map<uint32_t, Tenant> tenants_;
   AdmissionRates rates_;
   Counts counts_;
   uint64_t next_id_ = 1;

@@ -29,9 +29,10 @@ struct SchedulerOptions {
   // delays those who arrive during it, and cancels).
   int64_t itl_target_us = 200'000;
   int64_t quiet_step_us = 1'000'000;
-  int64_t aging_us = 30'000'000;  // of waiting raise a request by one class
-  int quantum = 256;              // tokens a tenant gets per round
-  int max_preemptions = 3;        // per request
+  int64_t aging_us = 30'000'000;     // of waiting raise a request by one class
+  int64_t patience_us = 10'000'000;  // without room before a request keeps its turn to start
+  int quantum = 256;                 // tokens a tenant gets per round
+  int max_preemptions = 3;           // per request
   // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
   // somebody has to step back.
   int headroom_blocks = 2;
@@ -64,6 +65,7 @@ class Scheduler {
   void Add(std::unique_ptr<Sequence> sequence, int64_t now_us);
   // Ends it now, whatever it is doing; unknown ids are ignored. Its published blocks stay cached.
   void End(SeqId id, Finish why, const std::string& detail, int64_t now_us);
+  void EndAll(Finish why, const std::string& detail, int64_t now_us);
   void SetPaused(SeqId id, bool paused, int64_t now_us);
 
   // Ends what expired, then chooses the step. An empty plan means there is nothing to do. The plan
@@ -86,58 +88,76 @@ class Scheduler {
   const StepModel& step_model() const { return model_; }
   std::span<Sequence* const> running() const { return running_; }  // oldest start first
   const FairQueue& queue() const { return queue_; }
-  // The tokens of prompt a step may hold beside `decode` slices that look at `context` positions.
-  int PrefillBudget(int decode, int64_t context) const;
+  // How many tokens of a prompt fit into `us`, from `position` on; by the model, without rounding
+  // up to min_chunk.
+  int PrefillTokensWithin(double us, int position) const;
+
+  // Who went from waiting to running (or back), in order, since the last call.
+  struct Move {
+    SeqId id{};
+    bool started = false;
+  };
+  std::vector<Move> TakeMoves() { return std::exchange(moves_, {}); }
 
  private:
-  struct Need {
+  struct Blocks {
     int full = 0, window = 0;
   };
 
   void DropExpired(int64_t now_us);
   void PlanDecodes(int64_t now_us);
   void PlanPrefills(int64_t now_us);
-  bool Start(Sequence& sequence, int64_t now_us);
-  bool HasRoomFor(const Sequence& sequence);
-  bool MakeRoomFor(Sequence& sequence, int64_t now_us);
+  int PrefillShare(const Sequence& sequence, double left_us, int left_tokens) const;
+  double StepLimitUs() const;
+  // Adds `count` tokens to the sequence's share of the plan; 0 when there is no room for any.
   int Grant(Sequence& sequence, int count, int64_t now_us);
-  void AddSlice(Sequence& sequence, int count);
   void BuildPlan();
+  void Unplan(Sequence& sequence);
 
-  // Preemption.
-  Sequence* Oldest() const;
-  bool IsProtected(const Sequence& sequence) const;
+  // Starting (scheduler_room.cc).
+  Sequence& Turn(Sequence& sequence, int64_t now_us);
+  bool Start(Sequence& sequence, int64_t now_us);
+  bool TryStart(Sequence& sequence, int64_t now_us);
+  Blocks Available() const;
+  Blocks WorstCase(const Sequence& sequence) const;
+  bool PromisesHoldWith(const Sequence& sequence) const;
+  int PendingBlocks() const;
+
+  // Preemption (scheduler_room.cc).
+  const Sequence* Oldest() const;
   Sequence* VictimFor(const Sequence& needy) const;
-  Sequence* FairVictimFor(const Sequence& newcomer) const;
+  Sequence* VictimForStart(const Sequence& newcomer) const;
+  static bool IsCheaper(const Sequence& a, const Sequence& b);
   void Preempt(Sequence& victim, int64_t now_us);
 
-  Need WorstCase(const Sequence& sequence) const;
-  bool PromisesHoldWith(const Sequence& sequence) const;
   void Book(Sequence& sequence, const SeqSlice& slice, std::span<const Token> sampled,
             int64_t now_us);
-  void Leave(Sequence& sequence, int64_t now_us);
+  void KeepCuts(Sequence& sequence, int before);
+  void CorrectChunks(int64_t step_us);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
 
-  SchedulerOptions options_;
+  const SchedulerOptions options_;
   KvSpace& kv_;
   FairQueue queue_;  // whoever waits, or runs with more than one token to compute
   StepModel model_;
-  double chunk_scale_ = 1;  // corrects the model where time is not linear
+  double chunk_scale_ = 1;  // shortens chunks where time is not as linear as the model
   int max_sequence_tokens_ = 0;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
   std::vector<Sequence*> running_;
   using Deadline = std::pair<int64_t, SeqId>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
   int64_t waiting_tokens_ = 0;
-  int num_waiting_ = 0, num_paused_ = 0;
+  int num_paused_ = 0;
 
   StepPlan plan_;
   std::vector<Sequence*> planned_;
-  std::vector<int> planned_counts_;
+  std::vector<Sequence*> decoders_;  // PlanDecodes', kept for its memory
   StepShape shape_;
-  double predicted_us_ = 0;
+  bool in_step_ = false;
   bool start_blocked_ = false;
+  SeqId door_{};  // who keeps its turn to start, if anybody
   std::vector<std::unique_ptr<Sequence>> ended_;
+  std::vector<Move> moves_;
   SchedulerTotals totals_;
 };
 

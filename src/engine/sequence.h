@@ -23,10 +23,12 @@ struct Sequence {
   int64_t deadline_us = 0;  // 0: none
 
   bool running = false;   // holds blocks; otherwise it waits
-  bool paused = false;    // its reader is behind; keeps its blocks, gets no tokens computed
+  bool paused = false;    // its reader is behind; keeps what it has, gets nothing computed
   bool promised = false;  // was preempted as often as allowed: all it can need is set aside
-  bool in_plan = false;   // part of the step being planned or run
-  int most_computed = 0;  // ever, to tell work from repeated work
+  int num_planned = 0;    // tokens in the step that is being planned or run
+  int blocks_wanted = 0;  // that must be to be had before another try to start; see Scheduler
+  int64_t blocked_since_us = -1;  // had its turn to start and no room; -1: not
+  int most_computed = 0;          // ever, to tell work from repeated work
   int64_t waiting_since_us = 0, paused_since_us = 0;
   RequestRecord record;
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace hearth {
+namespace {
+
+// Often enough for a live view, rarely enough to cost nothing.
+constexpr int64_t kSnapshotEveryUs = 20'000;
+// Books are checked after this much rest, so that nobody waits for the check at the end of a burst.
+constexpr int64_t kRestUs = 1'000'000;
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl(std::unique_ptr<Backend> backend, const EngineOptions& options, const WatchOptions& watch)
+      : backend_(std::move(backend)), core_(*backend_, options, clock_), watch_(watch) {
+    Publish();
+    loop_ = std::thread([this] { Loop(); });
+    watcher_ = std::thread([this] { Watch(); });
+  }
+
+  ~Impl() {
+    stop_ = true;
+    core_.inbox().Wake();
+    loop_.join();
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    changed_.notify_all();
+    watcher_.join();
+  }
+
+  void Loop() {
+    bool checked = true;
+    int64_t published_us = 0;
+    while (!stop_) {
+      step_since_us_ = clock_.now_us();
+      const bool worked = core_.Step();
+      step_since_us_ = kResting;
+      ++num_steps_;
+      const bool idle = core_.is_idle();
+      if (clock_.now_us() - published_us >= kSnapshotEveryUs || idle) {
+        Publish();
+        published_us = clock_.now_us();
+      }
+      if (worked) {
+        checked = false;
+        continue;
+      }
+      if (idle) changed_.notify_all();
+      const int64_t sleep_us = core_.SleepUs();
+      if (sleep_us >= 0 || checked) {
+        core_.inbox().WaitForMail(sleep_us);
+      } else if (!core_.inbox().WaitForMail(kRestUs)) {
+        core_.SelfCheck();
+        checked = true;
+      }
+    }
+  }
+
+  void Publish() {
+    auto snapshot = std::make_shared<EngineSnapshot>(core_.TakeSnapshot());
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(snapshot);
+  }
+
+  // How long the step under way has taken, if that is too long; else 0.
+  int64_t StalledUs() const {
+    const int64_t since_us = step_since_us_;
+    if (since_us == kResting) return 0;
+    const int64_t silent_us = clock_.now_us() - since_us;
+    const int64_t limit_us = std::max(watch_.stall_us, 20 * Latest()->steps.p99_us);
+    return silent_us > limit_us ? silent_us : 0;
+  }
+
+  std::shared_ptr<const EngineSnapshot> Latest() const {
+    const std::lock_guard lock(mutex_);
+    return snapshot_;
+  }
+
+  void Watch() {
+    const auto period =
+        std::chrono::microseconds(std::clamp<int64_t>(watch_.stall_us / 8, 1'000, 1'000'000));
+    int64_t reported = -1;
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, period, [&] { return gone_; })) {
+      lock.unlock();
+      const int64_t silent_us = StalledUs();
+      const int64_t steps = num_steps_;
+      if (silent_us > 0 && reported != steps) {
+        reported = steps;
+        if (watch_.on_stall) watch_.on_stall({silent_us, steps});
+      }
+      lock.lock();
+    }
+  }
+
+  static constexpr int64_t kResting = -1;
+  SteadyClock clock_;
+  std::unique_ptr<Backend> backend_;
+  EngineCore core_;
+  const WatchOptions watch_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> step_since_us_{kResting}, num_steps_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<const EngineSnapshot> snapshot_;  // guarded by mutex_
+  bool gone_ = false;                               // guarded by mutex_
+  std::thread loop_, watcher_;
+};
+
+Engine::Engine(std::unique_ptr<Backend> backend, const EngineOptions& options,
+               const WatchOptions& watch)
+    : impl_(std::make_unique<Impl>(std::move(backend), options, watch)) {}
+
+Engine::~Engine() = default;
+
+Admission Engine::Submit(Request request, std::shared_ptr<EventSink> sink) {
+  return impl_->core_.Submit(std::move(request), std::move(sink));
+}
+
+void Engine::Cancel(SeqId id) { impl_->core_.Cancel(id); }
+
+void Engine::Drain(int64_t bound_us) {
+  impl_->core_.Drain(bound_us);
+  while (impl_->core_.inbox().counts().num_live > 0) {
+    std::unique_lock lock(impl_->mutex_);
+    impl_->changed_.wait_for(lock, std::chrono::milliseconds(5));
+  }
+}
+
+std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
+  auto latest = impl_->Latest();
+  if (impl_->StalledUs() == 0) return latest;
+  auto stalled = std::make_shared<EngineSnapshot>(*latest);
+  stalled->is_stalled = true;
+  return stalled;
+}
+
+}  // namespace hearth

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/request.h"
+
+namespace hearth {
+
+const char* NameOf(Finish finish) {
+  switch (finish) {
+    case Finish::kNone:
+      return "none";
+    case Finish::kStop:
+      return "stop";
+    case Finish::kLength:
+      return "length";
+    case Finish::kCancelled:
+      return "cancelled";
+    case Finish::kExpired:
+      return "expired";
+    case Finish::kSlowReader:
+      return "slow_reader";
+    case Finish::kShutdown:
+      return "shutdown";
+    case Finish::kError:
+      return "error";
+  }
+  return "?";
+}
+
+}  // namespace hearth

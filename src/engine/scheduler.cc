@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace hearth {
+namespace {
+
+// Chunks before anything was measured: small beside a stream, middling alone.
+constexpr int kFirstChunkBesideStreams = 64;
+constexpr int kFirstChunkAlone = 256;
+
+// When streams alone already take the whole bound, prompts still lengthen the step by this share:
+// less would starve them, and min_chunk alone could double a short step.
+constexpr double kStretch = 1.25;
+
+// Every running sequence may want its one token in the same step.
+SchedulerOptions WithinLimits(SchedulerOptions options) {
+  options.max_sequences = std::min(options.max_sequences, options.max_step_tokens);
+  options.min_chunk = std::max(1, options.min_chunk);
+  return options;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
+    : options_(WithinLimits(options)), kv_(kv), queue_(options.aging_us, options.quantum) {
+  // The longest sequence whose worst case the pool can hold.
+  int low = 0, high = options.max_context;
+  while (low < high) {
+    const int middle = low + (high - low + 1) / 2;
+    const bool fits = kv.BlocksFor(KvGroup::kFull, middle, options.min_chunk) <=
+                          kv.counts(KvGroup::kFull).total &&
+                      kv.BlocksFor(KvGroup::kWindow, middle, options.min_chunk) <=
+                          kv.counts(KvGroup::kWindow).total;
+    if (fits) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  max_sequence_tokens_ = low;
+}
+
+Scheduler::~Scheduler() {
+  for (auto& [id, sequence] : all_) kv_.Release(sequence->kv);
+}
+
+void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
+  Sequence& s = *sequence;
+  HEARTH_CHECK(s.num_prompt > 0 && s.max_total > s.num_prompt);
+  HEARTH_CHECK(s.max_total <= max_sequence_tokens_);
+  s.kv.domain = s.request.domain;
+  s.waiting_since_us = now_us;
+  if (s.deadline_us > 0) deadlines_.emplace(s.deadline_us, s.id);
+  waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
+  const bool is_new = all_.emplace(s.id, std::move(sequence)).second;
+  HEARTH_CHECK(is_new);
+  queue_.Join(s.request.domain.tenant);
+  queue_.Push(s);
+}
+
+void Scheduler::End(SeqId id, Finish why, const std::string& detail, int64_t now_us) {
+  HEARTH_CHECK(!in_step_);
+  const auto found = all_.find(id);
+  if (found != all_.end()) Finalise(*found->second, why, detail, now_us);
+}
+
+void Scheduler::EndAll(Finish why, const std::string& detail, int64_t now_us) {
+  std::vector<SeqId> ids;
+  for (const auto& [id, sequence] : all_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const SeqId id : ids) End(id, why, detail, now_us);
+}
+
+void Scheduler::SetPaused(SeqId id, bool paused, int64_t now_us) {
+  const auto found = all_.find(id);
+  if (found == all_.end() || found->second->paused == paused) return;
+  Sequence& s = *found->second;
+  s.paused = paused;
+  if (paused) {
+    ++num_paused_;
+    s.paused_since_us = now_us;
+    queue_.Remove(s);
+  } else {
+    --num_paused_;
+    s.record.paused_us += now_us - s.paused_since_us;
+    if (!s.running || s.backlog() > 1) queue_.Push(s);
+  }
+}
+
+void Scheduler::DropExpired(int64_t now_us) {
+  while (!deadlines_.empty() && deadlines_.top().first <= now_us) {
+    const auto found = all_.find(deadlines_.top().second);
+    deadlines_.pop();
+    if (found != all_.end()) Finalise(*found->second, Finish::kExpired, "timeout", now_us);
+  }
+}
+
+const StepPlan& Scheduler::Plan(int64_t now_us) {
+  HEARTH_CHECK(!in_step_);
+  planned_.clear();
+  start_blocked_ = false;
+  shape_ = StepShape();
+  DropExpired(now_us);
+  PlanDecodes(now_us);
+  PlanPrefills(now_us);
+  BuildPlan();
+  in_step_ = !planned_.empty();
+  return plan_;
+}
+
+void Scheduler::PlanDecodes(int64_t now_us) {
+  // The most urgent and oldest first: when blocks run out, those behind step back for them.
+  decoders_.clear();
+  for (Sequence* s : running_) {
+    if (!s->paused && s->backlog() == 1) decoders_.push_back(s);
+  }
+  std::sort(decoders_.begin(), decoders_.end(), [](const Sequence* a, const Sequence* b) {
+    return std::pair(a->request.priority, a->id) < std::pair(b->request.priority, b->id);
+  });
+  for (Sequence* s : decoders_) {
+    // It may have been the victim of one before it.
+    if (s->running && s->backlog() == 1) Grant(*s, 1, now_us);
+  }
+  for (const Sequence* s : planned_) {
+    ++shape_.decode_slices;
+    shape_.context += s->num_computed;
+  }
+}
+
+double Scheduler::StepLimitUs() const {
+  if (shape_.decode_slices == 0) return static_cast<double>(options_.quiet_step_us);
+  const StepShape streams{0, shape_.decode_slices, shape_.context};
+  return std::max(static_cast<double>(options_.itl_target_us),
+                  kStretch * model_.PredictUs(streams));
+}
+
+int Scheduler::PrefillTokensWithin(double us, int position) const {
+  // n tokens from position p on look at n p + n^2 / 2 positions: b n + d (n p + n^2 / 2) <= us.
+  const auto& [a, b, c, d] = model_.coefficients();
+  const double linear = b + d * position;
+  if (us <= 0) return 0;
+  const double most = options_.max_step_tokens;
+  if (linear <= 0 && d <= 0) return options_.max_step_tokens;
+  const double n = d > 0 ? (std::sqrt(linear * linear + 2 * d * us) - linear) / d : us / linear;
+  return static_cast<int>(std::min(n, most));
+}
+
+// What the sequence may have of a step that has `left_us` and `left_tokens` to give.
+int Scheduler::PrefillShare(const Sequence& s, double left_us, int left_tokens) const {
+  const int done = s.num_computed + s.num_planned;
+  int count = 0;
+  if (model_.measured()) {
+    count = PrefillTokensWithin(left_us, done);
+  } else {
+    count = shape_.decode_slices > 0 ? kFirstChunkBesideStreams : kFirstChunkAlone;
+    count -= shape_.prefill_tokens;
+  }
+  count = std::max(count, options_.min_chunk - shape_.prefill_tokens);
+  return std::min({count, left_tokens, options_.quantum, s.backlog() - s.num_planned});
+}
+
+void Scheduler::PlanPrefills(int64_t now_us) {
+  int left_tokens = options_.max_step_tokens - shape_.decode_slices;
+  const StepShape streams{0, shape_.decode_slices, shape_.context};
+  double left_us = (StepLimitUs() - model_.PredictUs(streams)) * chunk_scale_;
+  const auto& [a, b, c, d] = model_.coefficients();
+  while (left_tokens > 0) {
+    Sequence* s = queue_.Next(now_us, !start_blocked_);
+    if (s == nullptr) return;
+    if (!s->running) s = &Turn(*s, now_us);
+    if (!s->running && !Start(*s, now_us)) {
+      // Nobody overtakes the one whose turn it is: the room that frees is for it.
+      start_blocked_ = true;
+      continue;
+    }
+    const int position = s->num_computed + s->num_planned;
+    const int share = PrefillShare(*s, left_us, left_tokens);
+    const int count = share > 0 ? Grant(*s, share, now_us) : 0;
+    if (count <= 0) return;
+    const double context = count * (position + count / 2.0);
+    shape_.prefill_tokens += count;
+    shape_.context += static_cast<int64_t>(context);
+    left_tokens -= count;
+    left_us -= b * count + d * context;
+  }
+}
+
+int Scheduler::Grant(Sequence& s, int count, int64_t now_us) {
+  while (true) {
+    const int had = s.num_planned;
+    const int room = kv_.Room(s.kv, s.num_computed, had + count) - had;
+    const int taken = std::min(room, count);
+    if (taken > 0) {
+      const bool reserved = kv_.Reserve(s.kv, s.num_computed, had + taken);
+      HEARTH_CHECK(reserved);
+      if (had == 0) planned_.push_back(&s);
+      s.num_planned += taken;
+      return taken;
+    }
+    if (had > 0) return 0;  // it has something this time
+    Sequence* victim = VictimFor(s);
+    if (victim == nullptr) return 0;  // it sits this step out and keeps what it has
+    Preempt(*victim, now_us);
+    if (victim == &s) return 0;
+  }
+}
+
+void Scheduler::Unplan(Sequence& s) {
+  if (s.num_planned == 0) return;
+  s.num_planned = 0;
+  planned_.erase(std::find(planned_.begin(), planned_.end(), &s));
+}
+
+void Scheduler::BuildPlan() {
+  plan_.tokens.clear();
+  plan_.slices.clear();
+  plan_.num_logits_rows = 0;
+  shape_ = StepShape();
+  for (Sequence* s : planned_) {
+    SeqSlice slice;
+    slice.seq = s->id;
+    slice.first = static_cast<int>(plan_.tokens.size());
+    slice.count = s->num_planned;
+    slice.num_computed = s->num_computed;
+    slice.full = s->kv.full;
+    slice.window = s->kv.window;
+    slice.logits_row = plan_.num_logits_rows;
+    slice.num_logits = slice.count == s->backlog() ? 1 : 0;
+    plan_.num_logits_rows += slice.num_logits;
+    const auto from = s->tokens.begin() + s->num_computed;
+    plan_.tokens.insert(plan_.tokens.end(), from, from + slice.count);
+    plan_.slices.push_back(slice);
+    // Tokens are paid for when they are computed; what the cache gave is free.
+    queue_.Charge(s->request.domain.tenant, slice.count);
+    if (slice.count == 1) {
+      ++shape_.decode_slices;
+    } else {
+      shape_.prefill_tokens += slice.count;
+    }
+    shape_.context +=
+        int64_t{slice.count} * s->num_computed + int64_t{slice.count} * slice.count / 2;
+  }
+}
+
+void Scheduler::Commit(std::span<const Token> sampled, int64_t now_us, int64_t step_us) {
+  HEARTH_CHECK(static_cast<int>(sampled.size()) == plan_.num_logits_rows);
+  CorrectChunks(step_us);
+  model_.Observe(shape_, step_us);
+  ++totals_.num_steps;
+  totals_.prefill_tokens += shape_.prefill_tokens;
+  totals_.decode_tokens += shape_.decode_slices;
+  in_step_ = false;
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    planned_[i]->num_planned = 0;
+    Book(*planned_[i], plan_.slices[i], sampled, now_us);
+  }
+}
+
+// The model is a line; memory and experts make curves. Where chunks come out too long beside
+// streams they are cut at once and allowed to grow back slowly.
+void Scheduler::CorrectChunks(int64_t step_us) {
+  if (shape_.decode_slices == 0 || shape_.prefill_tokens <= options_.min_chunk) return;
+  const double limit = StepLimitUs();
+  const double took = static_cast<double>(step_us);
+  if (took > 1.1 * limit) {
+    chunk_scale_ = std::max(0.1, chunk_scale_ * std::max(0.5, limit / took));
+  } else {
+    chunk_scale_ = std::min(1.0, chunk_scale_ * 1.05);
+  }
+}
+
+void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> sampled,
+                     int64_t now_us) {
+  s.record.num_computed += slice.count;
+  const Token token =
+      slice.num_logits > 0 ? sampled[static_cast<size_t>(slice.logits_row)] : Token{0};
+  if (slice.num_logits > 0 && token == kBadRow) {
+    Finalise(s, Finish::kError, "numerical_error", now_us);  // nothing of this step is published
+    return;
+  }
+  const int before = s.num_computed;
+  s.num_computed += slice.count;
+  const int again = std::min(s.num_computed, s.most_computed) - before;
+  s.record.num_recomputed += std::max(0, again);
+  totals_.recomputed_tokens += std::max(0, again);
+  s.most_computed = std::max(s.most_computed, s.num_computed);
+  kv_.Commit(s.kv, s.tokens, s.num_computed);
+  KeepCuts(s, before);
+  if (slice.num_logits > 0) {
+    s.tokens.push_back(token);
+    ++s.record.num_generated;
+    if (s.record.num_generated == 1) s.record.first_token_us = now_us;
+    const std::vector<Token>& stops = s.request.stop_tokens;
+    const bool stopped = std::find(stops.begin(), stops.end(), token) != stops.end();
+    if (stopped || static_cast<int>(s.tokens.size()) >= s.max_total) {
+      kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
+      Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
+      return;
+    }
+  }
+  if (s.backlog() <= 1) queue_.Remove(s);
+}
+
+// Marks the cuts that the step passed: the end of the prompt, and what the request named.
+void Scheduler::KeepCuts(Sequence& s, int before) {
+  const auto passed = [&](int cut) { return cut > before && cut <= s.num_computed; };
+  if (passed(s.num_prompt)) kv_.KeepCut(s.kv, s.num_prompt);
+  if (before >= s.num_prompt) return;
+  for (const int cut : s.request.keep_cuts) {
+    if (cut < s.num_prompt && passed(cut)) kv_.KeepCut(s.kv, cut);
+  }
+}
+
+void Scheduler::Fail(const Status& status, int64_t now_us) {
+  in_step_ = false;
+  for (Sequence* s : planned_) s->num_planned = 0;
+  for (Sequence* s : planned_) Finalise(*s, Finish::kError, status.message(), now_us);
+}
+
+void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int64_t now_us) {
+  if (s.paused) SetPaused(s.id, false, now_us);
+  queue_.Remove(s);
+  queue_.Leave(s.request.domain.tenant);
+  if (s.running) {
+    running_.erase(std::find(running_.begin(), running_.end(), &s));
+    Unplan(s);
+    kv_.Release(s.kv);
+  } else {
+    s.record.waited_us += now_us - s.waiting_since_us;
+    waiting_tokens_ -= static_cast<int64_t>(s.tokens.size());
+  }
+  s.running = false;
+  s.record.finish = why;
+  s.record.detail = detail;
+  s.record.ended_us = now_us;
+  const auto found = all_.find(s.id);
+  ended_.push_back(std::move(found->second));
+  all_.erase(found);
+}
+
+std::vector<std::unique_ptr<Sequence>> Scheduler::TakeEnded() {
+  planned_.clear();
+  return std::exchange(ended_, {});
+}
+
+SchedulerLoad Scheduler::load() const {
+  SchedulerLoad load;
+  load.num_running = static_cast<int>(running_.size());
+  load.num_waiting = static_cast<int>(all_.size() - running_.size());
+  load.num_paused = num_paused_;
+  load.waiting_tokens = waiting_tokens_;
+  for (const Sequence* s : running_) load.backlog_tokens += std::max(0, s->backlog() - 1);
+  load.is_full = start_blocked_ && load.num_waiting > 0;
+  return load;
+}
+
+}  // namespace hearth

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's half that shares out blocks: who may start, and who steps back.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "engine/scheduler.h"
+
+namespace hearth {
+namespace {
+
+// Of sequences that step back for a newcomer in one step; more than a few at once would empty the
+// batch for one request.
+constexpr int kMaxVictimsPerStart = 4;
+
+}  // namespace
+
+Scheduler::Blocks Scheduler::Available() const {
+  const KvCounts full = kv_.counts(KvGroup::kFull), window = kv_.counts(KvGroup::kWindow);
+  return {full.free + full.cached, window.free + window.cached};
+}
+
+Scheduler::Blocks Scheduler::WorstCase(const Sequence& s) const {
+  return {kv_.BlocksFor(KvGroup::kFull, s.max_total, options_.min_chunk),
+          kv_.BlocksFor(KvGroup::kWindow, s.max_total, options_.min_chunk)};
+}
+
+// Sequences that were preempted as often as allowed run on a promise: their worst case is set
+// aside. It holds if beside all promises any one other running sequence, the one that is or will be
+// the oldest, can still finish. `s` is about to start.
+bool Scheduler::PromisesHoldWith(const Sequence& s) const {
+  Blocks promised, largest;
+  for (const Sequence* other : running_) {
+    const Blocks need = WorstCase(*other);
+    if (other->promised) {
+      promised.full += need.full;
+      promised.window += need.window;
+    } else {
+      largest.full = std::max(largest.full, need.full);
+      largest.window = std::max(largest.window, need.window);
+    }
+  }
+  const Blocks own = WorstCase(s);
+  if (s.promised) {
+    promised.full += own.full;
+    promised.window += own.window;
+  } else {
+    largest.full = std::max(largest.full, own.full);
+    largest.window = std::max(largest.window, own.window);
+  }
+  return promised.full + largest.full <= kv_.counts(KvGroup::kFull).total &&
+         promised.window + largest.window <= kv_.counts(KvGroup::kWindow).total;
+}
+
+// Blocks that prompts under way will still ask for.
+int Scheduler::PendingBlocks() const {
+  int blocks = 0;
+  for (const Sequence* s : running_) {
+    const int covered = static_cast<int>(s->kv.full.size());
+    const int wanted = (static_cast<int>(s->tokens.size()) + kBlockTokens - 1) / kBlockTokens;
+    blocks += std::max(0, wanted - covered);
+  }
+  return blocks;
+}
+
+bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
+  if (static_cast<int>(running_.size()) >= options_.max_sequences || !PromisesHoldWith(s)) {
+    return false;
+  }
+  const Blocks before = Available();
+  const bool alone = running_.empty();
+  // Looking a long prompt up costs; not before enough was freed since the last try.
+  if (!alone && before.full < s.blocks_wanted) return false;
+  const auto length = static_cast<int>(s.tokens.size());
+  const KvMatch match = kv_.Match(s.tokens, length - 1, s.kv);
+  const Blocks left = Available();
+  int need =
+      kv_.BlocksFor(KvGroup::kFull, length, options_.min_chunk) - match.tokens / kBlockTokens;
+  int window_need = kv_.BlocksFor(KvGroup::kWindow, length, options_.min_chunk);
+  if (!s.promised) {  // what is promised is there, whoever has to step back for it
+    const int headroom = options_.headroom_blocks * static_cast<int>(running_.size());
+    need += headroom + PendingBlocks();
+    window_need += headroom;
+  } else {
+    need = window_need = 0;
+  }
+  const bool has_window = kv_.counts(KvGroup::kWindow).total > 0;
+  if (!alone && (left.full < need || (has_window && left.window < window_need))) {
+    s.blocks_wanted = before.full + std::max(1, need - left.full);
+    kv_.Release(s.kv);
+    return false;
+  }
+  waiting_tokens_ -= length;
+  queue_.Remove(s);
+  s.running = true;
+  s.num_computed = match.tokens;
+  s.record.waited_us += now_us - s.waiting_since_us;
+  s.blocked_since_us = -1;
+  if (s.record.num_preempted == 0) {
+    s.record.started_us = now_us;
+    s.record.num_cached = match.tokens;
+    s.record.miss = match.miss;
+    if (!s.kv.keys.empty()) s.record.cached_run = s.kv.keys.back();
+    totals_.cached_tokens += match.tokens;
+  }
+  running_.push_back(&s);
+  queue_.Push(s);
+  moves_.push_back({s.id, true});
+  return true;
+}
+
+bool Scheduler::Start(Sequence& s, int64_t now_us) {
+  if (TryStart(s, now_us)) return true;
+  if (s.blocked_since_us < 0) s.blocked_since_us = now_us;
+  if (!s.promised && !PromisesHoldWith(s)) return false;  // nobody's stepping back would help
+  for (int i = 0; i < kMaxVictimsPerStart; ++i) {
+    Sequence* victim = VictimForStart(s);
+    if (victim == nullptr) return false;
+    Preempt(*victim, now_us);
+    if (TryStart(s, now_us)) return true;
+  }
+  return false;
+}
+
+// Whose turn it is to start when `s` is the queue's choice: one that has had its turn for long and
+// found no room keeps it against its equals. Else small requests could pass a large one for ever.
+Sequence& Scheduler::Turn(Sequence& s, int64_t now_us) {
+  const auto found = all_.find(door_);
+  if (found != all_.end() && !found->second->running && !found->second->paused) {
+    Sequence& holder = *found->second;
+    return queue_.ClassOf(s, now_us) < queue_.ClassOf(holder, now_us) ? s : holder;
+  }
+  if (s.blocked_since_us >= 0 && now_us - s.blocked_since_us >= options_.patience_us) door_ = s.id;
+  return s;
+}
+
+const Sequence* Scheduler::Oldest() const {
+  const Sequence* oldest = nullptr;
+  for (const Sequence* s : running_) {
+    if (s->paused) continue;
+    if (oldest == nullptr || s->id < oldest->id) oldest = s;
+  }
+  return oldest;
+}
+
+// Who steps back so that `needy`, which runs already, gets a block; itself when it is the cheapest;
+// null when nobody may.
+Sequence* Scheduler::VictimFor(const Sequence& needy) const {
+  const Sequence* oldest = Oldest();
+  const auto is_protected = [&](const Sequence* s) { return s->promised || s == oldest; };
+  const bool needy_goes_on = is_protected(&needy);
+  Sequence* best = nullptr;
+  for (Sequence* s : running_) {
+    if (is_protected(s) || s->request.priority < needy.request.priority) continue;
+    if (s == &needy && needy_goes_on) continue;
+    if (best == nullptr || IsCheaper(*s, *best)) best = s;
+  }
+  return best;
+}
+
+// Paused ones first, then the least urgent, then the least work to do again, then the youngest.
+bool Scheduler::IsCheaper(const Sequence& a, const Sequence& b) {
+  if (a.paused != b.paused) return a.paused;
+  if (a.request.priority != b.request.priority) return a.request.priority > b.request.priority;
+  if (a.num_computed != b.num_computed) return a.num_computed < b.num_computed;
+  return a.id > b.id;
+}
+
+// Who steps back so that `newcomer` starts: somebody less urgent; or somebody of a tenant that has
+// more than its share of the machine while the newcomer's has less.
+Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
+  struct Share {
+    int sequences = 0;
+    int64_t tokens = 0;
+  };
+  std::unordered_map<uint32_t, Share> shares;
+  for (const Sequence* s : running_) {
+    Share& share = shares[s->request.domain.tenant];
+    ++share.sequences;
+    share.tokens += s->num_computed;
+  }
+  const int num_tenants = std::max(1, queue_.num_tenants());
+  const int fair_sequences = std::max(1, options_.max_sequences / num_tenants);
+  const int64_t fair_tokens =
+      int64_t{kv_.counts(KvGroup::kFull).total} * kBlockTokens / num_tenants;
+  const Share own = shares[newcomer.request.domain.tenant];
+  const bool slots_short = static_cast<int>(running_.size()) >= options_.max_sequences;
+  const auto has_too_much = [&](const Share& share) {
+    return slots_short ? share.sequences > fair_sequences : share.tokens > fair_tokens;
+  };
+  const bool has_less = slots_short ? own.sequences < fair_sequences
+                                    : own.tokens + newcomer.num_prompt <= fair_tokens;
+  const Sequence* oldest = Oldest();
+  Sequence* best = nullptr;
+  for (Sequence* s : running_) {
+    if (s->promised || s == oldest || s->request.priority < newcomer.request.priority) continue;
+    const bool less_urgent = s->request.priority > newcomer.request.priority;
+    const bool unfair = has_less && s->request.domain.tenant != newcomer.request.domain.tenant &&
+                        has_too_much(shares[s->request.domain.tenant]);
+    if (!less_urgent && !unfair) continue;
+    if (best == nullptr || IsCheaper(*s, *best)) best = s;
+  }
+  return best;
+}
+
+void Scheduler::Preempt(Sequence& s, int64_t now_us) {
+  Unplan(s);
+  queue_.Remove(s);
+  running_.erase(std::find(running_.begin(), running_.end(), &s));
+  kv_.Release(s.kv);  // what it published stays cached, so most of it comes back as a hit
+  s.running = false;
+  s.num_computed = 0;
+  s.blocks_wanted = 0;
+  s.waiting_since_us = now_us;
+  s.promised = ++s.record.num_preempted >= options_.max_preemptions;
+  ++totals_.num_preemptions;
+  waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
+  if (!s.paused) queue_.Push(s);
+  moves_.push_back({s.id, false});
+}
+
+}  // namespace hearth

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend whose logits are a hash of what it reads back through the block tables. A wrong table,
+// a stale block or a lost token changes the output; the expected output needs no backend at all.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/result.h"
+namespace hearth::testing {
+
+struct FakeOptions {
+  int full_blocks = 64, window_blocks = 64;
+  int window = 24;  // 0: no layers with a window
+  int vocab_size = 64;
+  int max_step_tokens = 2048;
+  Token nan_token = -1;                                 // whoever sees it gets a row of NaN
+  std::function<Status(const StepPlan&)> before_run{};  // may advance a clock, wait, or fail
+};
+
+class FakeBackend : public Backend {
+ public:
+  explicit FakeBackend(FakeOptions options)
+      : options_(std::move(options)),
+        full_(Slots(options_.full_blocks), kPoison),
+        window_(Slots(options_.window > 0 ? options_.window_blocks : 0), kPoison) {}
+
+  std::string_view name() const override { return "fake"; }
+  int vocab_size() const override { return options_.vocab_size; }
+  KvLayout kv_layout() const override {
+    KvLayout layout;
+    layout.full = {64, options_.full_blocks, 0};
+    if (options_.window > 0) layout.window = {64, options_.window_blocks, options_.window};
+    return layout;
+  }
+
+  Status Run(const StepPlan& plan, std::span<float> logits) override {
+    if (options_.before_run) HEARTH_TRY(options_.before_run(plan));
+    if (static_cast<int>(plan.tokens.size()) > options_.max_step_tokens) {
+      return Error(Code::kInvalid, "%zu tokens in a step", plan.tokens.size());
+    }
+    for (const SeqSlice& slice : plan.slices) {
+      for (int i = 0; i < slice.count; ++i) {
+        const int position = slice.num_computed + i;
+        const Token token = plan.tokens[static_cast<size_t>(slice.first + i)];
+        HEARTH_TRY(Store(full_, slice.full, position, token));
+        if (options_.window > 0) HEARTH_TRY(Store(window_, slice.window, position, token));
+      }
+    }
+    for (const SeqSlice& slice : plan.slices) {
+      for (int i = 0; i < slice.num_logits; ++i) {
+        const int end = slice.num_computed + slice.count - slice.num_logits + i + 1;
+        const size_t row = static_cast<size_t>(slice.logits_row + i);
+        HEARTH_TRY(Row(slice, end,
+                       logits.subspan(row * static_cast<size_t>(vocab_size()),
+                                      static_cast<size_t>(vocab_size()))));
+      }
+    }
+    num_tokens_ += static_cast<int64_t>(plan.tokens.size());
+    ++num_steps_;
+    return Status();
+  }
+  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+
+  // What Run must answer after exactly these tokens.
+  std::vector<float> LogitsAfter(std::span<const Token> tokens) const {
+    std::vector<float> row(static_cast<size_t>(vocab_size()));
+    const size_t seen = tokens.size() < Window() ? tokens.size() : Window();
+    Fill(tokens, options_.window > 0 ? tokens.last(seen) : std::span<const Token>(), row);
+    return row;
+  }
+
+  FakeOptions& options() { return options_; }
+  int64_t num_tokens() const { return num_tokens_; }
+  int64_t num_steps() const { return num_steps_; }
+
+ private:
+  static constexpr Token kPoison = -77;
+  static size_t Slots(int blocks) { return static_cast<size_t>(blocks) * kBlockTokens; }
+  size_t Window() const { return static_cast<size_t>(options_.window); }
+
+  static Result<size_t> SlotOf(const std::vector<Token>& memory, std::span<const BlockId> table,
+                               int position) {
+    const auto entry = static_cast<size_t>(position / kBlockTokens);
+    const int id = entry < table.size() ? static_cast<int>(table[entry]) : -1;
+    const auto slot = static_cast<size_t>(id * kBlockTokens + position % kBlockTokens);
+    if (id >= 0 && slot < memory.size()) return slot;
+    return Error(Code::kInvalid, "position %d has block %d", position, id);
+  }
+  static Status Store(std::vector<Token>& memory, std::span<const BlockId> table, int position,
+                      Token token) {
+    HEARTH_ASSIGN(const size_t slot, SlotOf(memory, table, position));
+    memory[slot] = token;
+    return Status();
+  }
+  static Status Load(const std::vector<Token>& memory, std::span<const BlockId> table, int begin,
+                     int end, std::vector<Token>& out) {
+    out.clear();
+    for (int position = begin; position < end; ++position) {
+      HEARTH_ASSIGN(const size_t slot, SlotOf(memory, table, position));
+      out.push_back(memory[slot]);
+    }
+    return Status();
+  }
+
+  Status Row(const SeqSlice& slice, int end, std::span<float> row) {
+    HEARTH_TRY(Load(full_, slice.full, 0, end, seen_full_));
+    seen_window_.clear();
+    if (options_.window > 0) {
+      const int begin = end > options_.window ? end - options_.window : 0;
+      HEARTH_TRY(Load(window_, slice.window, begin, end, seen_window_));
+    }
+    Fill(seen_full_, seen_window_, row);
+    return Status();
+  }
+
+  static uint64_t Mix(uint64_t x) {
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    return x ^ (x >> 32);
+  }
+  void Fill(std::span<const Token> full, std::span<const Token> window,
+            std::span<float> row) const {
+    uint64_t state = 1;
+    bool is_bad = false;
+    for (const Token token : full) {
+      state = Mix(state + static_cast<uint64_t>(token));
+      is_bad = is_bad || token == options_.nan_token;
+    }
+    for (const Token token : window) state = Mix(state + static_cast<uint64_t>(token));
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = is_bad ? std::numeric_limits<float>::quiet_NaN()
+                      : static_cast<float>(Mix(state + i) >> 40) * 0x1p-21f;
+    }
+  }
+
+  FakeOptions options_;
+  std::vector<Token> full_, window_;
+  std::vector<Token> seen_full_, seen_window_;
+  int64_t num_tokens_ = 0, num_steps_ = 0;
+};
+
+}  // namespace hearth::testing
