@@ -148,7 +148,7 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   SampleRows(plan);
   const int64_t sampled_us = clock_.now_us();
   scheduler_.Commit(sampled_, sampled_us, sampled_us - began_us);
-  TellTokens(plan, sampled_us);
+  TellTokens(sampled_us);
   const int64_t done_us = clock_.now_us();
   Books& books = *books_;
   if (books.step_us.size() < kStepsKept) books.step_us.push_back(0);
@@ -160,29 +160,28 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
 
 void EngineCore::SampleRows(const StepPlan& plan) {
   const auto vocab = static_cast<size_t>(backend_.vocab_size());
-  sampled_.assign(static_cast<size_t>(plan.num_logits_rows), Scheduler::kBadRow);
+  sampled_.assign(plan.slices.size(), Scheduler::kBadRow);
   for (size_t i = 0; i < plan.slices.size(); ++i) {
-    const SeqSlice& slice = plan.slices[i];
-    if (slice.num_logits == 0) continue;
     const Sequence& s = *scheduler_.planned()[i];
-    const auto row = static_cast<size_t>(slice.logits_row);
-    const std::span<const float> logits(&logits_[row * vocab], vocab);
+    const std::span<const float> logits(&logits_[i * vocab], vocab);
+    if (plan.slices[i].count < s.backlog()) {
+      // Backends answer in all NaN when they met something that is no number.
+      if (!std::isnan(logits[0])) sampled_[i] = 0;
+      continue;
+    }
     if (options_.on_logits) options_.on_logits(s.id, s.num_generated(), logits);
     const Token token =
         Sample(logits, s.request.sampling, static_cast<uint64_t>(s.num_generated()));
     // An infinite logit is as little an answer as NaN: the row's request fails alone.
-    if (token >= 0 && std::isfinite(logits[static_cast<size_t>(token)])) sampled_[row] = token;
+    if (token >= 0 && std::isfinite(logits[static_cast<size_t>(token)])) sampled_[i] = token;
   }
 }
 
-void EngineCore::TellTokens(const StepPlan& plan, int64_t now_us) {
-  for (size_t i = 0; i < plan.slices.size(); ++i) {
-    const SeqSlice& slice = plan.slices[i];
-    if (slice.num_logits == 0) continue;
+void EngineCore::TellTokens(int64_t now_us) {
+  for (size_t i = 0; i < sampled_.size(); ++i) {
     const Sequence& s = *scheduler_.planned()[i];
-    const Token token = sampled_[static_cast<size_t>(slice.logits_row)];
-    if (token == Scheduler::kBadRow) continue;
-    s.sink->OnToken({token, s.num_generated() - 1});
+    if (!s.spoke) continue;
+    s.sink->OnToken({sampled_[i], s.num_generated() - 1});
     if (s.record.finish == Finish::kNone && s.sink->Room() <= 0) Pause(s.id, s.sink, now_us);
   }
 }

@@ -61,7 +61,7 @@ class EngineCore {
   void WatchReaders(int64_t now_us);
   void RunPlan(const StepPlan& plan, int64_t began_us);
   void SampleRows(const StepPlan& plan);
-  void TellTokens(const StepPlan& plan, int64_t now_us);
+  void TellTokens(int64_t now_us);
   void TellEnded();
   void UpdateRates(int64_t now_us);
 

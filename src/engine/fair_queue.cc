@@ -32,7 +32,15 @@ FairQueue::Line& FairQueue::LineOf(Tenant& tenant, const Sequence& sequence) {
 void FairQueue::Push(Sequence& sequence) {
   Tenant& tenant = tenants_.at(sequence.request.domain.tenant);
   if (!LineOf(tenant, sequence).emplace(sequence.id, &sequence).second) return;
-  if (tenant.num_in_line++ == 0) active_.push_back(&tenant);
+  if (tenant.num_in_line++ > 0) return;
+  if (tenant.deficit < -quantum_) {
+    active_.push_back(&tenant);
+    return;
+  }
+  // Who has asked for little lately goes next, for one quantum: a short prompt must not wait for
+  // the rounds of those who have many.
+  tenant.deficit = std::max<double>(tenant.deficit, quantum_);
+  active_.insert(active_.begin() + static_cast<std::ptrdiff_t>(turn_), &tenant);
 }
 
 void FairQueue::Remove(Sequence& sequence) {
@@ -41,6 +49,7 @@ void FairQueue::Remove(Sequence& sequence) {
   const auto place = std::find(active_.begin(), active_.end(), &tenant);
   if (static_cast<size_t>(place - active_.begin()) < turn_) --turn_;
   active_.erase(place);
+  if (turn_ >= active_.size()) turn_ = 0;
   tenant.deficit = std::min(tenant.deficit, 0.0);  // credit is for those who want something
 }
 
@@ -61,11 +70,12 @@ FairQueue::Offer FairQueue::BestOf(Tenant& tenant, int64_t now_us, bool may_star
   };
   for (size_t i = 0; i < kNumPriorities; ++i) {
     for (const auto& [id, sequence] : tenant.prefilling[i]) {
-      if (sequence->num_planned == sequence->backlog()) continue;
+      if (sequence->sits_out || sequence->num_planned == sequence->backlog()) continue;
       consider(sequence);
       break;
     }
-    if (may_start && !tenant.waiting[i].empty()) consider(tenant.waiting[i].begin()->second);
+    const bool may = may_start && tenant.blocked_round != round_;
+    if (may && !tenant.waiting[i].empty()) consider(tenant.waiting[i].begin()->second);
   }
   return best;
 }

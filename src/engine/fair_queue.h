@@ -27,6 +27,9 @@ class FairQueue {
 
   // The next one that is not wholly planned yet, or null; those that wait only when one may start.
   Sequence* Next(int64_t now_us, bool may_start);
+  // The tenant starts nobody more before the next round.
+  void BlockStarts(uint32_t tenant) { tenants_.at(tenant).blocked_round = round_; }
+  void BeginRound() { ++round_; }
   // `tokens` are computed for the tenant.
   void Charge(uint32_t tenant, int tokens);
 
@@ -43,6 +46,7 @@ class FairQueue {
     double deficit = 0;
     int num_sequences = 0;
     int num_in_line = 0;
+    uint64_t blocked_round = 0;
     std::array<Line, kNumPriorities> waiting, prefilling;
   };
   struct Offer {
@@ -58,6 +62,7 @@ class FairQueue {
   std::unordered_map<uint32_t, Tenant> tenants_;
   std::vector<Tenant*> active_;  // those with somebody in line; the round goes through them
   size_t turn_ = 0;
+  uint64_t round_ = 1;
   std::vector<Offer> offers_;  // Next's, kept for its memory
 };
 

@@ -74,8 +74,6 @@ TEST_F(InboxTest, TheQueueIsBoundedByTokens) {
   EXPECT_TRUE(Offer(Of(300, 5, 2)).ok());
   EXPECT_TRUE(Offer(Of(300, 5, 3)).ok());
   inbox_.SetRates({0, 100'000, 0, false});
-  AdmissionLimits patient = limits_;
-  patient.max_wait_s = 1e9;
   const Admission refused = Offer(Of(101, 5, 4));
   EXPECT_EQ(refused.status.code(), Code::kExhausted);
   EXPECT_THAT(refused.status.message(), HasSubstr("900 prompt tokens"));

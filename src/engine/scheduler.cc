@@ -17,6 +17,9 @@ constexpr int kFirstChunkAlone = 256;
 // less would starve them, and min_chunk alone could double a short step.
 constexpr double kStretch = 1.25;
 
+// Tenants that find no room in one step before all starting is put off to the next.
+constexpr int kMaxBlockedPerStep = 4;
+
 // Every running sequence may want its one token in the same step.
 SchedulerOptions WithinLimits(SchedulerOptions options) {
   options.max_sequences = std::min(options.max_sequences, options.max_step_tokens);
@@ -103,7 +106,11 @@ void Scheduler::DropExpired(int64_t now_us) {
 const StepPlan& Scheduler::Plan(int64_t now_us) {
   HEARTH_CHECK(!in_step_);
   planned_.clear();
-  start_blocked_ = false;
+  for (const SeqId id : std::exchange(sitting_out_, {})) {
+    const auto found = all_.find(id);
+    if (found != all_.end()) found->second->sits_out = false;
+  }
+  start_blocked_ = found_no_room_ = false;
   shape_ = StepShape();
   DropExpired(now_us);
   PlanDecodes(now_us);
@@ -169,19 +176,26 @@ void Scheduler::PlanPrefills(int64_t now_us) {
   const StepShape streams{0, shape_.decode_slices, shape_.context};
   double left_us = (StepLimitUs() - model_.PredictUs(streams)) * chunk_scale_;
   const auto& [a, b, c, d] = model_.coefficients();
+  int num_blocked = 0;
+  queue_.BeginRound();
   while (left_tokens > 0) {
     Sequence* s = queue_.Next(now_us, !start_blocked_);
     if (s == nullptr) return;
     if (!s->running) s = &Turn(*s, now_us);
     if (!s->running && !Start(*s, now_us)) {
-      // Nobody overtakes the one whose turn it is: the room that frees is for it.
-      start_blocked_ = true;
+      queue_.BlockStarts(s->request.domain.tenant);
+      start_blocked_ = s->id == door_ || ++num_blocked >= kMaxBlockedPerStep;
       continue;
     }
     const int position = s->num_computed + s->num_planned;
     const int share = PrefillShare(*s, left_us, left_tokens);
-    const int count = share > 0 ? Grant(*s, share, now_us) : 0;
-    if (count <= 0) return;
+    if (share <= 0) return;
+    const int count = Grant(*s, share, now_us);
+    if (count == 0) {
+      // No block for it and nobody who may step back. Others may have room in what they hold.
+      if (s->running) SitOut(*s);
+      continue;
+    }
     const double context = count * (position + count / 2.0);
     shape_.prefill_tokens += count;
     shape_.context += static_cast<int64_t>(context);
@@ -210,6 +224,11 @@ int Scheduler::Grant(Sequence& s, int count, int64_t now_us) {
   }
 }
 
+void Scheduler::SitOut(Sequence& s) {
+  s.sits_out = true;
+  sitting_out_.push_back(s.id);
+}
+
 void Scheduler::Unplan(Sequence& s) {
   if (s.num_planned == 0) return;
   s.num_planned = 0;
@@ -230,7 +249,9 @@ void Scheduler::BuildPlan() {
     slice.full = s->kv.full;
     slice.window = s->kv.window;
     slice.logits_row = plan_.num_logits_rows;
-    slice.num_logits = slice.count == s->backlog() ? 1 : 0;
+    // A row for the last token of every slice: the only proof that the slice's K and V are numbers,
+    // without which they must not be shared. Only those that reached their end speak.
+    slice.num_logits = 1;
     plan_.num_logits_rows += slice.num_logits;
     const auto from = s->tokens.begin() + s->num_computed;
     plan_.tokens.insert(plan_.tokens.end(), from, from + slice.count);
@@ -277,9 +298,10 @@ void Scheduler::CorrectChunks(int64_t step_us) {
 void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> sampled,
                      int64_t now_us) {
   s.record.num_computed += slice.count;
-  const Token token =
-      slice.num_logits > 0 ? sampled[static_cast<size_t>(slice.logits_row)] : Token{0};
-  if (slice.num_logits > 0 && token == kBadRow) {
+  const bool speaks = slice.count == s.backlog();
+  s.spoke = false;
+  const Token token = sampled[static_cast<size_t>(slice.logits_row)];
+  if (token == kBadRow) {
     Finalise(s, Finish::kError, "numerical_error", now_us);  // nothing of this step is published
     return;
   }
@@ -291,7 +313,8 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> 
   s.most_computed = std::max(s.most_computed, s.num_computed);
   kv_.Commit(s.kv, s.tokens, s.num_computed);
   KeepCuts(s, before);
-  if (slice.num_logits > 0) {
+  if (speaks) {
+    s.spoke = true;
     s.tokens.push_back(token);
     ++s.record.num_generated;
     if (s.record.num_generated == 1) s.record.first_token_us = now_us;
@@ -318,7 +341,10 @@ void Scheduler::KeepCuts(Sequence& s, int before) {
 
 void Scheduler::Fail(const Status& status, int64_t now_us) {
   in_step_ = false;
-  for (Sequence* s : planned_) s->num_planned = 0;
+  for (Sequence* s : planned_) {
+    s->num_planned = 0;
+    s->spoke = false;
+  }
   for (Sequence* s : planned_) Finalise(*s, Finish::kError, status.message(), now_us);
 }
 
@@ -355,7 +381,7 @@ SchedulerLoad Scheduler::load() const {
   load.num_paused = num_paused_;
   load.waiting_tokens = waiting_tokens_;
   for (const Sequence* s : running_) load.backlog_tokens += std::max(0, s->backlog() - 1);
-  load.is_full = start_blocked_ && load.num_waiting > 0;
+  load.is_full = found_no_room_ && load.num_waiting > 0;
   return load;
 }
 

@@ -31,7 +31,7 @@ struct SchedulerOptions {
   int64_t quiet_step_us = 1'000'000;
   int64_t aging_us = 30'000'000;     // of waiting raise a request by one class
   int64_t patience_us = 10'000'000;  // without room before a request keeps its turn to start
-  int quantum = 256;                 // tokens a tenant gets per round
+  int quantum = 128;                 // tokens a tenant gets per round
   int max_preemptions = 3;           // per request
   // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
   // somebody has to step back.
@@ -73,7 +73,8 @@ class Scheduler {
   const StepPlan& Plan(int64_t now_us);
   // The sequences of the plan's slices, in their order; good until TakeEnded.
   std::span<Sequence* const> planned() const { return planned_; }
-  // Books the step: `sampled` has a token, or kBadRow, for every row of logits.
+  // Books the step: `sampled` has for every row of logits a token, or kBadRow; for slices that do
+  // not reach the end of their tokens any token, or kBadRow.
   void Commit(std::span<const Token> sampled, int64_t now_us, int64_t step_us);
   // The step did not happen: the sequences in it end with an error, and nothing of it is cached.
   void Fail(const Status& status, int64_t now_us);
@@ -112,6 +113,7 @@ class Scheduler {
   // Adds `count` tokens to the sequence's share of the plan; 0 when there is no room for any.
   int Grant(Sequence& sequence, int count, int64_t now_us);
   void BuildPlan();
+  void SitOut(Sequence& sequence);
   void Unplan(Sequence& sequence);
 
   // Starting (scheduler_room.cc).
@@ -153,9 +155,11 @@ class Scheduler {
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> decoders_;  // PlanDecodes', kept for its memory
   StepShape shape_;
+  std::vector<SeqId> sitting_out_;
   bool in_step_ = false;
-  bool start_blocked_ = false;
-  SeqId door_{};  // who keeps its turn to start, if anybody
+  bool start_blocked_ = false;  // nobody more starts in this step
+  bool found_no_room_ = false;  // somebody who had its turn could not
+  SeqId door_{};                // who keeps its turn to start, if anybody
   std::vector<std::unique_ptr<Sequence>> ended_;
   std::vector<Move> moves_;
   SchedulerTotals totals_;

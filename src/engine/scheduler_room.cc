@@ -110,7 +110,10 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
 }
 
 bool Scheduler::Start(Sequence& s, int64_t now_us) {
-  if (TryStart(s, now_us)) return true;
+  // Nobody overtakes the one whose turn it was: room that is free is for it. Others still may take
+  // from those who have too much.
+  if (!found_no_room_ && TryStart(s, now_us)) return true;
+  found_no_room_ = true;
   if (s.blocked_since_us < 0) s.blocked_since_us = now_us;
   if (!s.promised && !PromisesHoldWith(s)) return false;  // nobody's stepping back would help
   for (int i = 0; i < kMaxVictimsPerStart; ++i) {
@@ -194,7 +197,8 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
     if (s->promised || s == oldest || s->request.priority < newcomer.request.priority) continue;
-    const bool less_urgent = s->request.priority > newcomer.request.priority;
+    // One that is paused makes no use of what it holds.
+    const bool less_urgent = s->paused || s->request.priority > newcomer.request.priority;
     const bool unfair = has_less && s->request.domain.tenant != newcomer.request.domain.tenant &&
                         has_too_much(shares[s->request.domain.tenant]);
     if (!less_urgent && !unfair) continue;

@@ -25,6 +25,8 @@ struct Sequence {
   bool running = false;   // holds blocks; otherwise it waits
   bool paused = false;    // its reader is behind; keeps what it has, gets nothing computed
   bool promised = false;  // was preempted as often as allowed: all it can need is set aside
+  bool sits_out = false;  // no room for it in the step that is being planned
+  bool spoke = false;     // the last step gave it a token
   int num_planned = 0;    // tokens in the step that is being planned or run
   int blocks_wanted = 0;  // that must be to be had before another try to start; see Scheduler
   int64_t blocked_since_us = -1;  // had its turn to start and no room; -1: not

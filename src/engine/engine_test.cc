@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "engine/event_buffer.h"
+#include "testing/fake_backend.h"
+
+namespace hearth {
+namespace {
+
+using testing::FakeBackend;
+using testing::FakeOptions;
+
+Request Of(int prompt, int max_tokens, uint64_t seed) {
+  Request request;
+  for (int i = 0; i < prompt; ++i) {
+    request.prompt.push_back(static_cast<Token>(UniformDraw(seed, static_cast<uint64_t>(i)) * 64));
+  }
+  request.max_tokens = max_tokens;
+  request.sampling.seed = seed;
+  return request;
+}
+
+std::vector<Token> Expected(const FakeBackend& backend, const Request& request) {
+  std::vector<Token> all = request.prompt, out;
+  for (int i = 0; i < request.max_tokens; ++i) {
+    out.push_back(Sample(backend.LogitsAfter(all), request.sampling, static_cast<uint64_t>(i)));
+    all.push_back(out.back());
+  }
+  return out;
+}
+
+// Everything until the end.
+std::vector<Token> ReadAll(EventBuffer& buffer, RequestRecord* record = nullptr) {
+  std::vector<Token> tokens;
+  while (true) {
+    for (const TokenEvent& event : buffer.Wait(100'000)) tokens.push_back(event.token);
+    if (const auto ended = buffer.ended()) {
+      if (record != nullptr) *record = *ended;
+      return tokens;
+    }
+  }
+}
+
+TEST(Engine, AnswersOnItsOwnThread) {
+  const FakeBackend oracle{FakeOptions()};
+  Engine engine(std::make_unique<FakeBackend>(FakeOptions()), EngineOptions());
+  const Request request = Of(30, 20, 4);
+  const auto buffer = std::make_shared<EventBuffer>();
+  ASSERT_TRUE(engine.Submit(request, buffer).ok());
+  RequestRecord record;
+  EXPECT_EQ(ReadAll(*buffer, &record), Expected(oracle, request));
+  EXPECT_EQ(record.finish, Finish::kLength);
+}
+
+// 64 threads submit, cancel and read at once; two more look at snapshots.
+TEST(Engine, ManyThreadsAtOnce) {
+  FakeOptions fake;
+  fake.full_blocks = fake.window_blocks = 200;
+  const FakeBackend oracle{fake};
+  EngineOptions options;
+  options.scheduler.max_sequences = 32;
+  Engine engine(std::make_unique<FakeBackend>(fake), options);
+  std::atomic<int> wrong{0}, refused{0}, cancelled{0}, done{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 64; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 12; ++i) {
+        const Request request = Of(5 + static_cast<int>(t), 8, t * 100 + i % 5);
+        const auto buffer = std::make_shared<EventBuffer>(4);
+        const Admission admission = engine.Submit(request, buffer);
+        if (!admission.ok()) {
+          ++refused;
+          continue;
+        }
+        if ((t + i) % 10 == 0) engine.Cancel(admission.id);
+        RequestRecord record;
+        std::vector<Token> expected = Expected(oracle, request);
+        const std::vector<Token> heard = ReadAll(*buffer, &record);
+        if (record.finish == Finish::kCancelled) {
+          ++cancelled;
+          expected.resize(heard.size());
+        }
+        if (heard != expected) ++wrong;
+        ++done;
+      }
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const auto snapshot = engine.snapshot();
+        const KvCounts& full = snapshot->full;
+        if (full.free + full.held + full.cached + full.pinned != full.total) ++wrong;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+  }
+  for (size_t i = 0; i < 64; ++i) threads[i].join();
+  stop = true;
+  threads[64].join();
+  threads[65].join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(done, 64 * 12);
+  engine.Drain(0);
+  EXPECT_EQ(engine.snapshot()->full.held, 0);
+}
+
+TEST(Engine, DestructionEndsWhatIsLeft) {
+  FakeOptions fake;
+  fake.full_blocks = fake.window_blocks = 8000;
+  const auto buffer = std::make_shared<EventBuffer>(1'000'000);
+  const auto waiting = std::make_shared<EventBuffer>();
+  {
+    EngineOptions options;
+    options.scheduler.max_sequences = 1;
+    Engine engine(std::make_unique<FakeBackend>(fake), options);
+    ASSERT_TRUE(engine.Submit(Of(10, 100'000, 1), buffer).ok());
+    ASSERT_TRUE(engine.Submit(Of(10, 100'000, 1), waiting).ok());
+    while (buffer->Take().empty()) std::this_thread::yield();
+  }
+  buffer->Take();
+  ASSERT_TRUE(buffer->ended().has_value());
+  EXPECT_EQ(buffer->ended()->finish, Finish::kShutdown);
+  EXPECT_EQ(waiting->ended()->finish, Finish::kShutdown);
+}
+
+TEST(Engine, DrainReturnsWhenNothingIsLeft) {
+  FakeOptions fake;
+  fake.full_blocks = fake.window_blocks = 8000;
+  Engine engine(std::make_unique<FakeBackend>(fake), EngineOptions());
+  const auto buffer = std::make_shared<EventBuffer>(1'000'000);
+  const auto quick = std::make_shared<EventBuffer>();
+  ASSERT_TRUE(engine.Submit(Of(10, 100'000, 1), buffer).ok());
+  ASSERT_TRUE(engine.Submit(Of(10, 3, 1), quick).ok());
+  engine.Drain(50'000);
+  quick->Take();
+  ASSERT_TRUE(quick->ended().has_value());
+  EXPECT_EQ(quick->ended()->finish, Finish::kLength);
+  buffer->Take();
+  EXPECT_EQ(buffer->ended()->finish, Finish::kShutdown);
+  EXPECT_EQ(engine.Submit(Of(10, 3, 1), quick).status.code(), Code::kExhausted);
+  EXPECT_TRUE(engine.snapshot()->is_draining);
+}
+
+TEST(Engine, AStepThatHangsIsNoticed) {
+  std::atomic<bool> hang{true};
+  FakeOptions fake;
+  fake.before_run = [&hang](const StepPlan&) {
+    while (hang) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Status();
+  };
+  std::atomic<int> stalls{0};
+  WatchOptions watch;
+  watch.stall_us = 20'000;
+  watch.on_stall = [&](const Stall& stall) {
+    EXPECT_GT(stall.silent_us, 20'000);
+    ++stalls;
+  };
+  Engine engine(std::make_unique<FakeBackend>(fake), EngineOptions(), watch);
+  EXPECT_FALSE(engine.snapshot()->is_stalled);
+  const auto buffer = std::make_shared<EventBuffer>();
+  ASSERT_TRUE(engine.Submit(Of(10, 3, 1), buffer).ok());
+  while (stalls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(engine.snapshot()->is_stalled);  // answers although the loop does not
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(stalls, 1);
+  hang = false;
+  ReadAll(*buffer);
+  EXPECT_FALSE(engine.snapshot()->is_stalled);
+}
+
+TEST(EventBuffer, GivesTokensInOrderThenTheEnd) {
+  EventBuffer buffer(3);
+  int ready = 0;
+  buffer.set_on_ready([&] { ++ready; });
+  EXPECT_EQ(buffer.Room(), 3);
+  buffer.OnToken({7, 0});
+  buffer.OnToken({8, 1});
+  EXPECT_EQ(buffer.Room(), 1);
+  RequestRecord record;
+  record.finish = Finish::kStop;
+  buffer.OnFinish(record);
+  EXPECT_FALSE(buffer.ended().has_value());  // not before the tokens
+  const std::vector<TokenEvent> tokens = buffer.Take();
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(tokens[1].token, 8);
+  EXPECT_EQ(buffer.ended()->finish, Finish::kStop);
+  EXPECT_EQ(ready, 3);
+  EXPECT_TRUE(buffer.Wait(1000).empty());
+}
+
+}  // namespace
+}  // namespace hearth
