@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/sampler.h"
+#include "base/mutant.h"
 
 namespace hearth {
 namespace {
@@ -140,7 +140,7 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   const int64_t run_us = clock_.now_us();
   const Status status = backend_.Run(plan, std::span(logits_).first(num_logits));
   const int64_t ran_us = clock_.now_us();
-  if (!status.ok()) {
+  if (!status.ok() && !HEARTH_MUTANT(33)) {
     ++books_->num_backend_failures;
     scheduler_.Fail(status, ran_us);
     return;
@@ -162,7 +162,7 @@ void EngineCore::SampleRows(const StepPlan& plan) {
   const auto vocab = static_cast<size_t>(backend_.vocab_size());
   sampled_.assign(plan.slices.size(), Scheduler::kBadRow);
   for (size_t i = 0; i < plan.slices.size(); ++i) {
-    const Sequence& s = *scheduler_.planned()[i];
+    Sequence& s = *scheduler_.planned()[i];
     const std::span<const float> logits(&logits_[i * vocab], vocab);
     if (plan.slices[i].count < s.backlog()) {
       // Backends answer in all NaN when they met something that is no number.
@@ -170,10 +170,12 @@ void EngineCore::SampleRows(const StepPlan& plan) {
       continue;
     }
     if (options_.on_logits) options_.on_logits(s.id, s.num_generated(), logits);
-    const Token token =
-        Sample(logits, s.request.sampling, static_cast<uint64_t>(s.num_generated()));
+    const Token token = sampler_.Choose(logits, s.request.sampling, *s.past);
     // An infinite logit is as little an answer as NaN: the row's request fails alone.
-    if (token >= 0 && std::isfinite(logits[static_cast<size_t>(token)])) sampled_[i] = token;
+    if (token >= 0 && std::isfinite(logits[static_cast<size_t>(token)])) {
+      sampled_[i] = token;
+      s.past->Append(token);
+    }
   }
 }
 
@@ -182,6 +184,9 @@ void EngineCore::TellTokens(int64_t now_us) {
     const Sequence& s = *scheduler_.planned()[i];
     if (!s.spoke) continue;
     s.sink->OnToken({sampled_[i], s.num_generated() - 1});
+    if (HEARTH_MUTANT(34) && s.record.finish != Finish::kNone) {
+      s.sink->OnToken({sampled_[i], s.num_generated() - 1});
+    }
     if (s.record.finish == Finish::kNone && s.sink->Room() <= 0) Pause(s.id, s.sink, now_us);
   }
 }

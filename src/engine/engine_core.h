@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "engine/clock.h"
 #include "engine/inbox.h"
+#include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/snapshot.h"
 #include "kv/kv_space.h"
@@ -72,6 +73,7 @@ class EngineCore {
   Scheduler scheduler_;
   Inbox inbox_;
   std::vector<float> logits_;
+  Sampler sampler_;
   std::vector<Token> sampled_;
   std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
   std::unique_ptr<Books> books_;

@@ -38,7 +38,7 @@ TEST(EngineCore, TheTokenThatStopsIsTheLastThatIsHeard) {
   EngineRig rig;
   Request request = rig.MakeRequest(5, 30);
   const std::vector<Token> whole = rig.Expected(request);
-  request.stop_tokens = {whole[7]};
+  request.sampling.stop_tokens = {whole[7]};
   const auto first =
       static_cast<size_t>(std::find(whole.begin(), whole.end(), whole[7]) - whole.begin());
   const Client client = rig.Submit(request);

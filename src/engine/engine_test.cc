@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/event_buffer.h"
+#include "engine/sampler.h"
 #include "testing/fake_backend.h"
 
 namespace hearth {
@@ -19,7 +20,7 @@ using testing::FakeOptions;
 Request Of(int prompt, int max_tokens, uint64_t seed) {
   Request request;
   for (int i = 0; i < prompt; ++i) {
-    request.prompt.push_back(static_cast<Token>(UniformDraw(seed, static_cast<uint64_t>(i)) * 64));
+    request.prompt.push_back(FakeBackend::RandomToken(seed, i, 64));
   }
   request.max_tokens = max_tokens;
   request.sampling.seed = seed;

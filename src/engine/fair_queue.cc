@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/mutant.h"
 
 namespace hearth {
 namespace {
@@ -55,7 +56,7 @@ void FairQueue::Remove(Sequence& sequence) {
 
 int FairQueue::ClassOf(const Sequence& sequence, int64_t now_us) const {
   const int own = static_cast<int>(sequence.request.priority);
-  const int64_t steps = (now_us - sequence.record.arrived_us) / aging_us_;
+  const int64_t steps = HEARTH_MUTANT(29) ? 0 : (now_us - sequence.record.arrived_us) / aging_us_;
   return static_cast<int>(std::max<int64_t>(0, own - std::max<int64_t>(0, steps)));
 }
 
@@ -75,7 +76,9 @@ FairQueue::Offer FairQueue::BestOf(Tenant& tenant, int64_t now_us, bool may_star
       break;
     }
     const bool may = may_start && tenant.blocked_round != round_;
-    if (may && !tenant.waiting[i].empty()) consider(tenant.waiting[i].begin()->second);
+    if (!may || tenant.waiting[i].empty()) continue;
+    const Line& line = tenant.waiting[i];
+    consider(HEARTH_MUTANT(30) ? line.rbegin()->second : line.begin()->second);
   }
   return best;
 }

@@ -36,7 +36,7 @@ Status Inbox::CheckFits(const Request& request) const {
     if (token >= 0 && token < vocab_size_) continue;
     return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token, vocab_size_);
   }
-  HEARTH_TRY(Validate(request.sampling));
+  HEARTH_TRY(Validate(request.sampling, vocab_size_));
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t generated = std::max(1, request.max_tokens);
   if (prompt + generated > max_context_) {
@@ -129,6 +129,7 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
   Admission admission;
   admission.status = CheckFits(request);
   auto sequence = std::make_unique<Sequence>();
+  if (admission.ok()) sequence->past.emplace(request.sampling, request.prompt);
   {
     const std::lock_guard lock(mutex_);
     if (admission.ok()) admission.status = CheckRoom(request, admission);

@@ -20,9 +20,8 @@ inline constexpr int kNumPriorities = 4;
 
 struct Request {
   std::vector<Token> prompt;  // at least one
-  SamplingParams sampling;
-  int max_tokens = 0;              // to generate; 0: as many as context and memory hold
-  std::vector<Token> stop_tokens;  // the one that stops is the last that is heard
+  SamplingParams sampling;    // a token that ends the sequence is the last one heard
+  int max_tokens = 0;         // to generate; 0: as many as context and memory hold
   Priority priority = Priority::kNormal;
   KvDomain domain;             // whose fair share, and whose cached work
   int64_t timeout_us = 0;      // from submission to the last token; 0: none

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/mutant.h"
 
 namespace hearth {
 namespace {
@@ -58,7 +59,7 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
   HEARTH_CHECK(s.max_total <= max_sequence_tokens_);
   s.kv.domain = s.request.domain;
   s.waiting_since_us = now_us;
-  if (s.deadline_us > 0) deadlines_.emplace(s.deadline_us, s.id);
+  if (s.deadline_us > 0 && !HEARTH_MUTANT(31)) deadlines_.emplace(s.deadline_us, s.id);
   waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
   const bool is_new = all_.emplace(s.id, std::move(sequence)).second;
   HEARTH_CHECK(is_new);
@@ -124,7 +125,7 @@ void Scheduler::PlanDecodes(int64_t now_us) {
   // The most urgent and oldest first: when blocks run out, those behind step back for them.
   decoders_.clear();
   for (Sequence* s : running_) {
-    if (!s->paused && s->backlog() == 1) decoders_.push_back(s);
+    if ((!s->paused || HEARTH_MUTANT(35)) && s->backlog() == 1) decoders_.push_back(s);
   }
   std::sort(decoders_.begin(), decoders_.end(), [](const Sequence* a, const Sequence* b) {
     return std::pair(a->request.priority, a->id) < std::pair(b->request.priority, b->id);
@@ -167,12 +168,13 @@ int Scheduler::PrefillShare(const Sequence& s, double left_us, int left_tokens) 
     count = shape_.decode_slices > 0 ? kFirstChunkBesideStreams : kFirstChunkAlone;
     count -= shape_.prefill_tokens;
   }
+  if (HEARTH_MUTANT(32)) count = left_tokens;
   count = std::max(count, options_.min_chunk - shape_.prefill_tokens);
   return std::min({count, left_tokens, options_.quantum, s.backlog() - s.num_planned});
 }
 
 void Scheduler::PlanPrefills(int64_t now_us) {
-  int left_tokens = options_.max_step_tokens - shape_.decode_slices;
+  int left_tokens = options_.max_step_tokens - (HEARTH_MUTANT(26) ? 0 : shape_.decode_slices);
   const StepShape streams{0, shape_.decode_slices, shape_.context};
   double left_us = (StepLimitUs() - model_.PredictUs(streams)) * chunk_scale_;
   const auto& [a, b, c, d] = model_.coefficients();
@@ -257,7 +259,7 @@ void Scheduler::BuildPlan() {
     plan_.tokens.insert(plan_.tokens.end(), from, from + slice.count);
     plan_.slices.push_back(slice);
     // Tokens are paid for when they are computed; what the cache gave is free.
-    queue_.Charge(s->request.domain.tenant, slice.count);
+    if (!HEARTH_MUTANT(28)) queue_.Charge(s->request.domain.tenant, slice.count);
     if (slice.count == 1) {
       ++shape_.decode_slices;
     } else {
@@ -301,7 +303,7 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> 
   const bool speaks = slice.count == s.backlog();
   s.spoke = false;
   const Token token = sampled[static_cast<size_t>(slice.logits_row)];
-  if (token == kBadRow) {
+  if (token == kBadRow && !HEARTH_MUTANT(25)) {
     Finalise(s, Finish::kError, "numerical_error", now_us);  // nothing of this step is published
     return;
   }
@@ -318,9 +320,9 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> 
     s.tokens.push_back(token);
     ++s.record.num_generated;
     if (s.record.num_generated == 1) s.record.first_token_us = now_us;
-    const std::vector<Token>& stops = s.request.stop_tokens;
-    const bool stopped = std::find(stops.begin(), stops.end(), token) != stops.end();
-    if (stopped || static_cast<int>(s.tokens.size()) >= s.max_total) {
+    const bool stopped = EndsSequence(s.request.sampling, token);
+    const int most = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0);
+    if (stopped || static_cast<int>(s.tokens.size()) >= most) {
       kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
       Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
       return;
@@ -355,7 +357,7 @@ void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int
   if (s.running) {
     running_.erase(std::find(running_.begin(), running_.end(), &s));
     Unplan(s);
-    kv_.Release(s.kv);
+    if (!HEARTH_MUTANT(24) || why != Finish::kCancelled) kv_.Release(s.kv);
   } else {
     s.record.waited_us += now_us - s.waiting_since_us;
     waiting_tokens_ -= static_cast<int64_t>(s.tokens.size());

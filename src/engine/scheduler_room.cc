@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "engine/scheduler.h"
 
 namespace hearth {
@@ -29,6 +30,7 @@ Scheduler::Blocks Scheduler::WorstCase(const Sequence& s) const {
 // aside. It holds if beside all promises any one other running sequence, the one that is or will be
 // the oldest, can still finish. `s` is about to start.
 bool Scheduler::PromisesHoldWith(const Sequence& s) const {
+  if (HEARTH_MUTANT(21)) return true;
   Blocks promised, largest;
   for (const Sequence* other : running_) {
     const Blocks need = WorstCase(*other);
@@ -64,13 +66,13 @@ int Scheduler::PendingBlocks() const {
 }
 
 bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
-  if (static_cast<int>(running_.size()) >= options_.max_sequences || !PromisesHoldWith(s)) {
-    return false;
-  }
+  const bool has_place =
+      static_cast<int>(running_.size()) < options_.max_sequences || HEARTH_MUTANT(27);
+  if (!has_place || !PromisesHoldWith(s)) return false;
   const Blocks before = Available();
   const bool alone = running_.empty();
   // Looking a long prompt up costs; not before enough was freed since the last try.
-  if (!alone && before.full < s.blocks_wanted) return false;
+  if (!alone && (before.full < s.full_wanted || before.window < s.window_wanted)) return false;
   const auto length = static_cast<int>(s.tokens.size());
   const KvMatch match = kv_.Match(s.tokens, length - 1, s.kv);
   const Blocks left = Available();
@@ -86,7 +88,8 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   }
   const bool has_window = kv_.counts(KvGroup::kWindow).total > 0;
   if (!alone && (left.full < need || (has_window && left.window < window_need))) {
-    s.blocks_wanted = before.full + std::max(1, need - left.full);
+    s.full_wanted = before.full + std::max(0, need - left.full);
+    s.window_wanted = before.window + std::max(0, window_need - left.window);
     kv_.Release(s.kv);
     return false;
   }
@@ -94,6 +97,7 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   queue_.Remove(s);
   s.running = true;
   s.num_computed = match.tokens;
+  if (HEARTH_MUTANT(23) && match.tokens + kBlockTokens < length) s.num_computed += kBlockTokens;
   s.record.waited_us += now_us - s.waiting_since_us;
   s.blocked_since_us = -1;
   if (s.record.num_preempted == 0) {
@@ -150,7 +154,9 @@ const Sequence* Scheduler::Oldest() const {
 // null when nobody may.
 Sequence* Scheduler::VictimFor(const Sequence& needy) const {
   const Sequence* oldest = Oldest();
-  const auto is_protected = [&](const Sequence* s) { return s->promised || s == oldest; };
+  const auto is_protected = [&](const Sequence* s) {
+    return s->promised || (s == oldest && !HEARTH_MUTANT(20));
+  };
   const bool needy_goes_on = is_protected(&needy);
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
@@ -196,7 +202,8 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   const Sequence* oldest = Oldest();
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
-    if (s->promised || s == oldest || s->request.priority < newcomer.request.priority) continue;
+    if (s->promised || (s == oldest && !HEARTH_MUTANT(20))) continue;
+    if (s->request.priority < newcomer.request.priority) continue;
     // One that is paused makes no use of what it holds.
     const bool less_urgent = s->paused || s->request.priority > newcomer.request.priority;
     const bool unfair = has_less && s->request.domain.tenant != newcomer.request.domain.tenant &&
@@ -214,13 +221,13 @@ void Scheduler::Preempt(Sequence& s, int64_t now_us) {
   kv_.Release(s.kv);  // what it published stays cached, so most of it comes back as a hit
   s.running = false;
   s.num_computed = 0;
-  s.blocks_wanted = 0;
+  s.full_wanted = s.window_wanted = 0;
   s.waiting_since_us = now_us;
-  s.promised = ++s.record.num_preempted >= options_.max_preemptions;
+  s.promised = ++s.record.num_preempted >= options_.max_preemptions && !HEARTH_MUTANT(22);
   ++totals_.num_preemptions;
   waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
   if (!s.paused) queue_.Push(s);
-  moves_.push_back({s.id, false});
+  if (!HEARTH_MUTANT(36)) moves_.push_back({s.id, false});
 }
 
 }  // namespace hearth

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/request.h"
+#include "engine/sampler_state.h"
 #include "kv/kv_space.h"
 namespace hearth {
 
@@ -14,8 +16,9 @@ namespace hearth {
 struct Sequence {
   SeqId id{};
   Request request;
-  std::shared_ptr<EventSink> sink;  // the loop's business; the scheduler does not look at it
-  std::vector<Token> tokens;        // the prompt, then everything generated
+  std::shared_ptr<EventSink> sink;   // the loop's business; the scheduler does not look at it
+  std::optional<SamplerState> past;  // what sampling knows of `tokens`; likewise the loop's
+  std::vector<Token> tokens;         // the prompt, then everything generated
   int num_prompt = 0;
   int max_total = 0;     // prompt and generation together, at most
   int num_computed = 0;  // tokens whose K and V are in the blocks
@@ -28,7 +31,8 @@ struct Sequence {
   bool sits_out = false;  // no room for it in the step that is being planned
   bool spoke = false;     // the last step gave it a token
   int num_planned = 0;    // tokens in the step that is being planned or run
-  int blocks_wanted = 0;  // that must be to be had before another try to start; see Scheduler
+  // Blocks that must be to be had before another try to start makes sense.
+  int full_wanted = 0, window_wanted = 0;
   int64_t blocked_since_us = -1;  // had its turn to start and no room; -1: not
   int most_computed = 0;          // ever, to tell work from repeated work
   int64_t waiting_since_us = 0, paused_since_us = 0;

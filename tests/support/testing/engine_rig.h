@@ -61,8 +61,7 @@ class EngineRig {
   Request MakeRequest(int prompt_tokens, int max_tokens, uint64_t seed = 1) const {
     Request request;
     for (int i = 0; i < prompt_tokens; ++i) {
-      request.prompt.push_back(
-          static_cast<Token>(UniformDraw(seed, static_cast<uint64_t>(i)) * backend.vocab_size()));
+      request.prompt.push_back(FakeBackend::RandomToken(seed, i, backend.vocab_size()));
     }
     request.max_tokens = max_tokens;
     request.sampling.seed = seed;
@@ -80,8 +79,11 @@ class EngineRig {
   // The tokens that the client must hear if nothing stops it early.
   std::vector<Token> Expected(const Request& request) const {
     std::vector<Token> all = request.prompt, out;
+    Sampler sampler;
+    SamplerState past(request.sampling, request.prompt);
     for (int i = 0; i < request.max_tokens; ++i) {
-      out.push_back(Sample(backend.LogitsAfter(all), request.sampling, static_cast<uint64_t>(i)));
+      out.push_back(sampler.Choose(backend.LogitsAfter(all), request.sampling, past));
+      past.Append(out.back());
       all.push_back(out.back());
     }
     return out;

@@ -76,6 +76,11 @@ class FakeBackend : public Backend {
     return row;
   }
 
+  // The same token for the same seed and index.
+  static Token RandomToken(uint64_t seed, int index, int vocab_size) {
+    const uint64_t bits = Mix(Mix(seed + 1) + static_cast<uint64_t>(index));
+    return static_cast<Token>(bits % static_cast<uint64_t>(vocab_size));
+  }
   FakeOptions& options() { return options_; }
   int64_t num_tokens() const { return num_tokens_; }
   int64_t num_steps() const { return num_steps_; }

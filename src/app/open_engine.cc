@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/open_engine.h"
+
+#include <algorithm>
+#include <random>
+
+#include "engine/kv_budget.h"
+#include "platform/topology.h"
+
+namespace hearth {
+namespace {
+
+// The first budget a machine should try: what is left over is for the page cache and neighbours.
+constexpr double kDefaultShare = 0.5;
+
+// Keys of cached blocks never leave the process, so their secret need not outlive it.
+uint64_t SecretSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// What one block of each group takes, asked of the plan that the backend itself makes.
+KvBudget BlockBytes(const Model& model, CpuOptions options) {
+  KvBudget budget;
+  options.full_blocks = 1;
+  options.window_blocks = 0;
+  budget.full_block_bytes = PlanMemory(model, options).kv_bytes;
+  options.full_blocks = 0;
+  options.window_blocks = 1;
+  budget.window_block_bytes = PlanMemory(model, options).kv_bytes;
+  for (const LayerSpec& layer : model.spec.layers) {
+    budget.window = std::max(budget.window, layer.window);
+  }
+  return budget;
+}
+
+}  // namespace
+
+Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint64_t usable_bytes) {
+  EnginePlan plan;
+  HEARTH_TRY(FillFrom(flags.cpu, plan.cpu));
+  plan.cpu.max_step_tokens = flags.max_step_tokens;
+  KvBudget budget = BlockBytes(model, plan.cpu);
+  budget.max_sequences = flags.max_sequences;
+  budget.max_step_tokens = flags.max_step_tokens;
+  budget.max_context = flags.max_context > 0 ? std::min(flags.max_context, model.spec.max_context)
+                                             : model.spec.max_context;
+  const CpuMemoryPlan fixed = PlanMemory(model, plan.cpu);  // no blocks yet
+  const int64_t logits_bytes = int64_t{flags.max_sequences} * model.spec.vocab_size * 4;
+  const int64_t left = static_cast<int64_t>(usable_bytes) - fixed.total() - logits_bytes;
+  if (left <= 0) {
+    return Error(Code::kExhausted, "nothing is left for KV: needs %s, and %.2f GiB for logits",
+                 Told(fixed, usable_bytes).c_str(), static_cast<double>(logits_bytes) / (1 << 30));
+  }
+  budget.bytes = flags.kv_bytes > 0
+                     ? flags.kv_bytes
+                     : static_cast<int64_t>(static_cast<double>(left) * kDefaultShare);
+  if (budget.bytes > left) {
+    return Error(Code::kExhausted, "%.2f GiB for KV were asked for; %.2f GiB are left of %s",
+                 static_cast<double>(budget.bytes) / (1 << 30),
+                 static_cast<double>(left) / (1 << 30), Told(fixed, usable_bytes).c_str());
+  }
+  HEARTH_ASSIGN(const KvBlocks blocks, PlanKv(budget));
+  plan.cpu.full_blocks = blocks.full;
+  plan.cpu.window_blocks = blocks.window;
+  SchedulerOptions& scheduler = plan.engine.scheduler;
+  scheduler.max_sequences = flags.max_sequences;
+  scheduler.max_step_tokens = flags.max_step_tokens;
+  scheduler.max_context = budget.max_context;
+  scheduler.itl_target_us = static_cast<int64_t>(flags.itl_target_ms * 1000);
+  plan.engine.kv.key_seed = SecretSeed();
+  return plan;
+}
+
+Result<std::unique_ptr<Engine>> OpenEngine(const Model& model, const EngineFlags& flags) {
+  HEARTH_ASSIGN(const EnginePlan plan,
+                PlanEngine(model, flags, ReadTopology().usable_memory_bytes()));
+  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, plan.cpu));
+  return std::make_unique<Engine>(std::move(backend), plan.engine);
+}
+
+}  // namespace hearth

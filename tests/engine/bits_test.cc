@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request hears, token ids and bits of logits, on the real backend: alone against batches of
+// random neighbours, prefix hits, preemption, cancels and any cutting into chunks.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <unordered_map>
+
+#include "cpu/cpu_backend.h"
+#include "engine/clock.h"
+#include "engine/engine_core.h"
+#include "model/model.h"
+#include "testing/data.h"
+
+namespace hearth {
+namespace {
+
+using ::hearth::testing::SharedPath;
+using ::hearth::testing::WorkPath;
+
+// Everything that must not change: the ids, and a hash of every bit of every row of logits.
+struct Heard : EventSink {
+  int Room() const override { return 1'000'000; }
+  void OnToken(const TokenEvent& event) override {
+    EXPECT_EQ(event.index, static_cast<int>(tokens.size()));
+    tokens.push_back(event.token);
+  }
+  void OnFinish(const RequestRecord& ended) override { record = ended; }
+  std::vector<Token> tokens;
+  std::vector<uint64_t> rows;
+  RequestRecord record;
+};
+
+uint64_t HashOf(std::span<const float> logits) {
+  uint64_t hash = 0x243f6a8885a308d3u;
+  for (const float value : logits) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+struct Case {
+  Request request;
+  std::shared_ptr<Heard> heard = std::make_shared<Heard>();
+};
+
+struct World {
+  int full_blocks = 0, window_blocks = 0;
+  int max_step_tokens = 2048, max_sequences = 64;
+};
+
+// An engine on the CPU backend, stepped by the test.
+class Machine {
+ public:
+  Machine(const Model& model, const World& world) {
+    CpuOptions cpu;
+    cpu.isa = BestIsa();
+    cpu.num_threads = 2;
+    cpu.full_blocks = world.full_blocks;
+    cpu.window_blocks = world.window_blocks;
+    cpu.max_step_tokens = world.max_step_tokens;
+    Result<std::unique_ptr<Backend>> made = MakeCpuBackend(model, cpu);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    backend_ = *std::move(made);
+    EngineOptions options;
+    options.scheduler.max_sequences = world.max_sequences;
+    options.scheduler.max_step_tokens = world.max_step_tokens;
+    options.scheduler.max_context = model.spec.max_context;
+    options.scheduler.min_chunk = 4;
+    options.scheduler.headroom_blocks = 0;  // thrash rather than wait
+    options.self_check_every = 16;
+    options.on_logits = [this](SeqId id, int index, std::span<const float> logits) {
+      const auto found = sinks_.find(id);
+      if (found == sinks_.end()) return;
+      EXPECT_EQ(index, static_cast<int>(found->second->rows.size()));
+      found->second->rows.push_back(HashOf(logits));
+    };
+    core_ = std::make_unique<EngineCore>(*backend_, options, clock_);
+  }
+  SeqId Submit(const Case& c) {
+    const Admission admission = core_->Submit(c.request, c.heard);
+    EXPECT_TRUE(admission.ok()) << admission.status.message();
+    sinks_[admission.id] = c.heard;
+    return admission.id;
+  }
+  bool Step() { return core_->Step(); }
+  void Finish() {
+    while (core_->Step() || !core_->is_idle()) {
+    }
+    sinks_.clear();
+  }
+  EngineCore& core() { return *core_; }
+
+ private:
+  SteadyClock clock_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<EngineCore> core_;
+  std::unordered_map<SeqId, std::shared_ptr<Heard>> sinks_;
+};
+
+class BitsTest {
+ public:
+  BitsTest(const std::string& path, uint32_t seed, int max_prompt, int max_tokens)
+      : random_(seed), max_prompt_(max_prompt), max_tokens_(max_tokens) {
+    Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    Result<Model> model = LoadModel(*std::move(file));
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    model_ = *std::move(model);
+  }
+  int Pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+
+  // Requests that share beginnings, so that hits of every length occur, each run alone first: on an
+  // engine whose cache is empty, in whatever chunks it chooses.
+  void Define(int count) {
+    Machine alone(model_, {64, 64, 2048, 1});
+    for (int i = 0; i < count; ++i) {
+      Case c;
+      if (!cases_.empty() && Pick(3) != 0) {
+        const Case& other = cases_[static_cast<size_t>(Pick(static_cast<int>(cases_.size())))];
+        c.request.prompt = other.request.prompt;
+        if (Pick(2) == 0) {  // a second turn
+          c.request.prompt.insert(c.request.prompt.end(), other.heard->tokens.begin(),
+                                  other.heard->tokens.end());
+        }
+        const int cut = 1 + Pick(static_cast<int>(c.request.prompt.size()));
+        c.request.prompt.resize(static_cast<size_t>(cut));
+      }
+      const auto length = static_cast<size_t>(1 + Pick(max_prompt_));
+      c.request.prompt.resize(std::min(c.request.prompt.size(), static_cast<size_t>(max_prompt_)));
+      while (c.request.prompt.size() < length) {
+        c.request.prompt.push_back(Pick(model_.spec.vocab_size));
+      }
+      c.request.max_tokens = 1 + Pick(max_tokens_);
+      c.request.sampling.temperature = Pick(2) == 0 ? 0.0f : 0.8f;
+      c.request.sampling.top_p = Pick(2) == 0 ? 1.0f : 0.9f;
+      c.request.sampling.repetition_penalty = Pick(4) == 0 ? 1.2f : 1.0f;
+      c.request.sampling.seed = random_();
+      c.request.domain = {1, static_cast<uint64_t>(i + 1)};  // a salt of its own: never a hit
+      alone.Submit(c);
+      alone.Finish();
+      EXPECT_EQ(c.heard->record.finish, Finish::kLength);
+      EXPECT_EQ(c.heard->record.num_cached, 0);
+      EXPECT_EQ(c.heard->record.num_preempted, 0);
+      c.request.domain = {};
+      cases_.push_back(c);
+    }
+  }
+
+  // One engine, many requests in random order, some cancelled; every other one is compared.
+  int Compare(int count, const World& world) {
+    Machine machine(model_, world);
+    std::vector<std::pair<const Case*, Case>> runs;
+    std::vector<SeqId> doomed;
+    int compared = 0;
+    for (int i = 0; i < count; ++i) {
+      const Case& expected = cases_[static_cast<size_t>(Pick(static_cast<int>(cases_.size())))];
+      Case c;
+      c.request = expected.request;
+      c.request.domain.tenant = static_cast<uint32_t>(Pick(3));
+      c.request.priority = static_cast<Priority>(Pick(kNumPriorities));
+      const SeqId id = machine.Submit(c);
+      if (Pick(10) == 0) {
+        doomed.push_back(id);
+      } else {
+        runs.emplace_back(&expected, c);
+      }
+      for (int steps = Pick(3); steps > 0; --steps) machine.Step();
+      if (!doomed.empty() && Pick(2) == 0) {
+        machine.core().Cancel(doomed.back());
+        doomed.pop_back();
+      }
+      if (machine.core().scheduler().load().num_waiting > 16) {
+        for (int steps = 0; steps < 8; ++steps) machine.Step();
+      }
+    }
+    machine.Finish();
+    for (const auto& [expected, run] : runs) {
+      EXPECT_EQ(run.heard->record.finish, Finish::kLength) << run.heard->record.detail;
+      EXPECT_EQ(run.heard->tokens, expected->heard->tokens);
+      EXPECT_EQ(run.heard->rows, expected->heard->rows);
+      ++compared;
+      num_hits_ += run.heard->record.num_cached > 0 ? 1 : 0;
+      num_partial_ +=
+          run.heard->record.num_cached > 0 && run.heard->record.miss.why != KvMiss::Why::kNone ? 1
+                                                                                               : 0;
+      num_preempted_ += run.heard->record.num_preempted > 0 ? 1 : 0;
+      if (::testing::Test::HasFailure()) return compared;
+    }
+    EXPECT_EQ(machine.core().kv().counts(KvGroup::kFull).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(KvGroup::kWindow).held, 0);
+    return compared;
+  }
+
+  int num_hits() const { return num_hits_; }
+  int num_preempted() const { return num_preempted_; }
+  void Tell(const char* name, int compared) const {
+    std::printf("%s: %d requests as alone, %d of them with prefix hits, %d partial, %d preempted\n",
+                name, compared, num_hits_, num_partial_, num_preempted_);
+  }
+
+ private:
+  std::mt19937 random_;
+  int max_prompt_, max_tokens_;
+  Model model_;
+  std::deque<Case> cases_;
+  int num_hits_ = 0, num_partial_ = 0, num_preempted_ = 0;
+};
+
+// Pools from ample to so small that most are preempted; steps from long to a few tokens.
+World AnyWorld(BitsTest& test, int ample) {
+  World world;
+  const int kinds[] = {ample, ample / 3, ample / 6};
+  world.full_blocks = kinds[test.Pick(3)];
+  world.window_blocks = world.full_blocks;
+  const int steps[] = {2048, 64, 33, 16};
+  world.max_step_tokens = steps[test.Pick(4)];
+  world.max_sequences = 1 + test.Pick(64);
+  return world;
+}
+
+void CompareAll(const char* name, const std::string& path, BitsTest& test, int cases, int total,
+                int per_world, int ample) {
+  HEARTH_SKIP_WITHOUT(path);
+  test.Define(cases);
+  int compared = 0;
+  while (compared < total && !::testing::Test::HasFailure()) {
+    compared += test.Compare(per_world, AnyWorld(test, ample));
+  }
+  test.Tell(name, compared);
+  EXPECT_GT(test.num_hits(), total / 10);
+  EXPECT_GT(test.num_preempted(), total / 50);
+}
+
+TEST(EngineBits, TinyOss) {
+  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  BitsTest test(path, 1, 90, 24);
+  CompareAll("tiny-oss", path, test, 120, 3800, 250, 160);
+}
+
+TEST(EngineBits, Stories15M) {
+  const std::string path = SharedPath("models/stories15M-q8_0.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  BitsTest test(path, 2, 40, 10);
+  CompareAll("stories15M", path, test, 60, 1200, 150, 80);
+}
+
+TEST(EngineBits, SmolLm2) {
+  const std::string path = WorkPath("smollm2.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  BitsTest test(path, 3, 30, 4);
+  CompareAll("SmolLM2", path, test, 16, 64, 36, 36);
+}
+
+}  // namespace
+}  // namespace hearth
