@@ -46,7 +46,7 @@ class LeaksTest : public ::testing::Test {
  protected:
   static FakeOptions Fake(int* fail_in) {
     FakeOptions fake;
-    fake.full_blocks = fake.window_blocks = 60;
+    fake.full_blocks = fake.window_blocks = 32;
     fake.nan_token = 60;
     fake.before_run = [fail_in](const StepPlan&) {
       if (--*fail_in > 0) return Status();
@@ -123,7 +123,7 @@ TEST_F(LeaksTest, HundredThousandMixedRequests) {
   EXPECT_EQ(rig_.core.scheduler().load().waiting_tokens, 0);
   EXPECT_EQ(num_ended_, static_cast<int64_t>(rig_.core.inbox().counts().num_admitted));
   const auto preemptions = rig_.core.scheduler().totals().num_preemptions;
-  EXPECT_GT(preemptions, 1000);
+  EXPECT_GT(preemptions, 100);
   const auto grown = static_cast<double>(ResidentBytes() - warm_bytes) / (1 << 20);
   EXPECT_LT(grown, 4) << "MiB over the last 80,000 requests";
   std::printf("%lld ended (", static_cast<long long>(num_ended_));

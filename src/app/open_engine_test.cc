@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/open_engine.h"
+
+#include <gtest/gtest.h>
+
+#include "app/open_model.h"
+#include "engine/event_buffer.h"
+#include "testing/data.h"
+
+namespace hearth {
+namespace {
+
+using testing::SharedPath;
+
+constexpr int64_t kMib = 1 << 20;
+
+TEST(OpenEngine, SharesTheMemoryOutAndNeverMoreThanThere) {
+  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  Result<Model> model = OpenModel(path);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EngineFlags flags;
+  flags.max_sequences = 8;
+  flags.max_step_tokens = 64;
+  const Result<EnginePlan> none = PlanEngine(*model, flags, 1000);
+  EXPECT_EQ(none.status().code(), Code::kExhausted);
+  for (const int64_t mib : {64, 128, 1024}) {
+    Result<EnginePlan> plan = PlanEngine(*model, flags, static_cast<uint64_t>(mib * kMib));
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_LE(PlanMemory(*model, plan->cpu).total(), mib * kMib);
+    EXPECT_GT(plan->cpu.full_blocks, 0);
+    EXPECT_GT(plan->cpu.window_blocks, 0);
+  }
+  flags.kv_bytes = 100 * kMib;
+  EXPECT_EQ(PlanEngine(*model, flags, 64 * kMib).status().code(), Code::kExhausted);
+}
+
+TEST(OpenEngine, TheEngineAnswers) {
+  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  HEARTH_SKIP_WITHOUT(path);
+  Result<Model> model = OpenModel(path);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EngineFlags flags;
+  flags.kv_bytes = 16 * kMib;
+  flags.max_sequences = 4;
+  flags.max_step_tokens = 64;
+  Result<std::unique_ptr<Engine>> engine = OpenEngine(*model, flags);
+  ASSERT_TRUE(engine.ok()) << engine.status().message();
+  Request request;
+  request.prompt = {1, 2, 3};
+  request.max_tokens = 5;
+  const auto buffer = std::make_shared<EventBuffer>();
+  ASSERT_TRUE((*engine)->Submit(request, buffer).ok());
+  (*engine)->Drain(60'000'000);
+  EXPECT_EQ(buffer->Take().size(), 5u);
+  EXPECT_EQ(buffer->ended()->finish, Finish::kLength);
+}
+
+}  // namespace
+}  // namespace hearth
