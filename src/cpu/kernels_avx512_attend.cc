@@ -33,6 +33,8 @@ inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
   return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
 }
 
+constexpr int kSpanBlocks = kSpan / kBlockTokens;
+
 inline __m512 Widened(const int16_t* codes) {
   const __m256i sixteen = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
   return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
@@ -135,6 +137,8 @@ Sums Weigh(const Head* heads, int block_begin, int begin, int end, float* scores
 }
 
 // Adds up the values of positions [begin, end) of one span: kHeads heads, kVectors * 16 dimensions.
+// Meanwhile the keys of the next span, kSpanBlocks on, are asked for: as many bytes, or memory
+// would rest while values are added up.
 template <int kHeads, int kVectors>
 void Values(const AttendArgs& a, const Head* heads, int block_begin, int begin, int end,
             const float* weights, int first_dim, int padded, float* value) {
@@ -146,8 +150,10 @@ void Values(const AttendArgs& a, const Head* heads, int block_begin, int begin, 
   }
   const int base = block_begin * kBlockTokens;
   for (int j = begin; j < end; ++j) {
-    const int16_t* row =
-        heads[(j - base) / kBlockTokens].v + j % kBlockTokens * a.d_head + first_dim;
+    const int block = (j - base) / kBlockTokens, at = j % kBlockTokens * a.d_head + first_dim;
+    const int16_t* row = heads[block].v + at;
+#pragma GCC unroll 8
+    for (int i = 0; i < kVectors; i += 2) Prefetch(heads[block + kSpanBlocks].k + at + i * 16);
     __m512 v[kVectors];
 #pragma GCC unroll 8
     for (int i = 0; i < kVectors; ++i) v[i] = Widened(row + i * 16);
@@ -243,13 +249,12 @@ void AttendTokens(const AttendArgs& a, const Work& w, int first, int count, int 
   for (int i = 0; i < count * w.group * w.padded; ++i) w.all[i] = 0.0f;
   const int last = a.first_position + first + count - 1;
   const int start = FirstVisible(a, a.first_position + first);
-  constexpr int kSpanBlocks = kSpan / kBlockTokens;
   for (int s = start / kSpan; s * kSpan <= last; ++s) {
-    // The blocks of this span that any of the tokens sees; the spare ends are for prefetching.
+    // The blocks of this span that any of the tokens sees; the next span's are for prefetching.
     const int block_begin = s * kSpan > start ? s * kSpanBlocks : start / kBlockTokens;
     const int block_end = (s + 1) * kSpan <= last ? (s + 1) * kSpanBlocks : last / kBlockTokens + 1;
-    Head heads[kSpanBlocks + 4];
-    for (int b = block_begin; b < block_end + 4; ++b) {
+    Head heads[2 * kSpanBlocks];
+    for (int b = block_begin; b < block_end + kSpanBlocks; ++b) {
       const int known = b <= last / kBlockTokens ? b : last / kBlockTokens;
       heads[b - block_begin] = HeadOf(a, known, kv_head);
     }
