@@ -42,7 +42,9 @@ template <int kPanels>
 struct Weights {
   const uint8_t *bases[kPanels], *shifts[kPanels], *nibbles[kPanels];
   int blocks;
-  int64_t next;  // bytes from a line of this chunk to the line that will be unpacked after it
+  int64_t next;      // bytes from a line of this chunk to the line that will be unpacked after it
+  int64_t jump;      // bytes to the panels after these
+  int header_lines;  // of those panels, to be asked for during this chunk
   alignas(64) int8_t tiles[kSteps][kPanels][kTile];
   // Of this chunk and the one before it, whose last sums are still to be used.
   alignas(64) float base[2][kPanels][kPanelRows];
@@ -60,7 +62,9 @@ struct Weights {
   void StartChunk(const PackedMatrix& w, int chunk) {
     constexpr int64_t kChunkBytes = kChunkBlocks * 256;
     const bool last = (chunk + 1) * kChunkBlocks >= blocks;
-    next = last ? kPanels * w.panel_bytes - chunk * kChunkBytes : kChunkBytes;
+    jump = kPanels * w.panel_bytes;
+    next = last ? jump - chunk * kChunkBytes : kChunkBytes;
+    header_lines = last ? static_cast<int>(Mxfp4NibblesAt(w.cols) / 64) : 0;
     for (int p = 0; p < kPanels; ++p) {
       const auto* at = reinterpret_cast<const __m128i*>(bases[p] + chunk * kPanelRows);
       _mm512_store_si512(base[chunk % 2][p],
@@ -71,6 +75,9 @@ struct Weights {
   // 64 columns to int8. Columns past the end meet activations of zero, so they may be anything.
   void Unpack(int chunk, int step) {
     for (int p = 0; p < kPanels; ++p) {
+      for (int line = step; line < header_lines; line += kSteps) {
+        _mm_prefetch(reinterpret_cast<const char*>(bases[p] + jump + line * 64), _MM_HINT_T1);
+      }
       for (int half = 0; half < 2; ++half) {
         const int block = chunk * kChunkBlocks + step * 2 + half;
         if (block >= blocks) break;
@@ -132,13 +139,6 @@ inline void UseSums(Sums& sums, int count, int64_t y_stride, int num_chunks) {
   sums.next = end;
 }
 
-inline void ZeroTiles() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-}
-
 // The activations go around L1, or they would drive the weight tiles out of it.
 template <int kPanels>
 inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride,
@@ -153,6 +153,34 @@ inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride,
   _tile_stream_loadd(5, lo, stride);
   _tile_dpbssd(1, 5, 6);
   if constexpr (kPanels == 2) _tile_dpbssd(3, 5, 7);
+}
+
+// The first step of new tokens: each sum of the tokens before goes to `out` just before its tile is
+// needed, when it has long been finished. Stored all at once after their last step, they would hold
+// up the loads behind them.
+template <int kPanels>
+inline void SwapStep(const int8_t* hi, const int8_t* lo, int64_t stride,
+                     const int8_t (&weights)[kPanels][kTile], int32_t* out) {
+  _tile_stream_loadd(4, hi, stride);
+  _tile_loadd(6, weights[0], 64);
+  _tile_stored(0, out, 64);
+  _tile_zero(0);
+  _tile_dpbssd(0, 4, 6);
+  if constexpr (kPanels == 2) {
+    _tile_loadd(7, weights[1], 64);
+    _tile_stored(2, out + 2 * kTileInts, 64);
+    _tile_zero(2);
+    _tile_dpbssd(2, 4, 7);
+  }
+  _tile_stream_loadd(5, lo, stride);
+  _tile_stored(1, out + kTileInts, 64);
+  _tile_zero(1);
+  _tile_dpbssd(1, 5, 6);
+  if constexpr (kPanels == 2) {
+    _tile_stored(3, out + 3 * kTileInts, 64);
+    _tile_zero(3);
+    _tile_dpbssd(3, 5, 7);
+  }
 }
 
 template <int kPanels>
@@ -172,11 +200,10 @@ void Product(const MatmulArgs& args, int panel, int begin, int end) {
   const Activations& x = *args.x;
   Weights<kPanels> weights;
   weights.Start(*args.w, panel);
-  alignas(64) int32_t ints[2][kPanels * 2 * kTileInts];
+  alignas(64) int32_t ints[kPanels * 2 * kTileInts];
   const int rows = x.m < kTileRows ? x.m : kTileRows;
   const int64_t stride = x.stride;
-  Sums sums;
-  int turn = 0;
+  Sums in_tiles, sums;  // the tokens in the tiles; those whose sums are in `ints`
   for (int c = 0; c < x.num_chunks; ++c) {
     const int columns = x.cols - c * kChunk;
     const int steps = columns < kChunk ? (columns + kStep - 1) / kStep : kSteps;
@@ -187,30 +214,31 @@ void Product(const MatmulArgs& args, int panel, int begin, int end) {
       const int first = t + rows <= x.m ? t : x.m - rows;
       const int8_t* hi = x.hi + first * stride + c * kChunk;
       const int8_t* lo = x.lo + first * stride + c * kChunk;
-      ZeroTiles();
-      for (int k = 0; k < steps; ++k) {
+      TileFence();
+      SwapStep<kPanels>(hi, lo, stride, weights.tiles[0], ints);
+      sums = in_tiles;
+      for (int k = 1; k < steps; ++k) {
         // The first tokens pay for unpacking, in the shadow of the tiles.
-        if (t == begin && k + 1 < steps) weights.Unpack(c, k + 1);
+        if (t == begin) weights.Unpack(c, k);
         TileFence();
         SumStep<kPanels>(hi + k * kStep, lo + k * kStep, stride, weights.tiles[k]);
-        UseSums<kPanels>(sums, 2, args.y_stride, x.num_chunks);
+        // Not in the first step: what a tile has just stored cannot be loaded yet.
+        if (k > 1) UseSums<kPanels>(sums, 3, args.y_stride, x.num_chunks);
       }
-      UseSums<kPanels>(sums, kTileRows, args.y_stride, x.num_chunks);
-      int32_t* out = ints[turn];
-      StoreTiles<kPanels>(out);
       TileFence();
-      turn ^= 1;
-      const int64_t scale_at = int64_t{first} * x.num_chunks + c;
-      sums = {out,
-              args.y + first * args.y_stride + panel * kPanelRows,
-              x.scale + scale_at,
-              weights.base[c % 2][0],
-              t - first,
-              rows,
-              c == 0};
+      UseSums<kPanels>(sums, kTileRows, args.y_stride, x.num_chunks);
+      in_tiles = {ints,
+                  args.y + first * args.y_stride + panel * kPanelRows,
+                  x.scale + int64_t{first} * x.num_chunks + c,
+                  weights.base[c % 2][0],
+                  t - first,
+                  rows,
+                  c == 0};
     }
   }
-  UseSums<kPanels>(sums, kTileRows, args.y_stride, x.num_chunks);
+  StoreTiles<kPanels>(ints);
+  TileFence();
+  UseSums<kPanels>(in_tiles, kTileRows, args.y_stride, x.num_chunks);
 }
 
 __m512i SixteenBit(const int8_t* at) {
