@@ -42,13 +42,13 @@ void EvictionQueue::SiftEntry(int tenant, int at) {
   std::vector<Entry>& heap = tenants_[tenant].heap;
   const int size = static_cast<int>(heap.size());
   const Entry entry = heap[at];
-  while (at > 0 && entry.worth < heap[(at - 1) / 2].worth) {
+  while (at > 0 && entry < heap[(at - 1) / 2]) {
     SetEntry(tenant, at, heap[(at - 1) / 2]);
     at = (at - 1) / 2;
   }
   for (int child = 2 * at + 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && heap[child + 1].worth < heap[child].worth) ++child;
-    if (entry.worth <= heap[child].worth) break;
+    if (child + 1 < size && heap[child + 1] < heap[child]) ++child;
+    if (!(heap[child] < entry)) break;
     SetEntry(tenant, at, heap[child]);
     at = child;
   }
@@ -59,7 +59,7 @@ bool EvictionQueue::GoesBefore(int tenant_a, int tenant_b) const {
   const Tenant &a = tenants_[tenant_a], &b = tenants_[tenant_b];
   const bool a_over = a.num_cached > quota_blocks_, b_over = b.num_cached > quota_blocks_;
   if (a_over != b_over && !HEARTH_MUTANT(2)) return a_over;  // 2: quotas are not looked at
-  return a.heap[0].worth < b.heap[0].worth;
+  return a.heap[0] < b.heap[0];
 }
 
 void EvictionQueue::SetOrder(int at, int tenant) {
@@ -109,7 +109,7 @@ void EvictionQueue::Add(int node, uint32_t tenant_id, double worth) {
     places_.resize(std::max<size_t>(static_cast<size_t>(node) + 1, places_.size() * 2));
   }
   const int tenant = TenantIndex(tenant_id);
-  tenants_[tenant].heap.push_back({worth, node});
+  tenants_[tenant].heap.push_back({worth, num_added_++, node});
   SiftEntry(tenant, static_cast<int>(tenants_[tenant].heap.size()) - 1);
   Reorder(tenant);
   ++size_;
@@ -165,7 +165,7 @@ Status EvictionQueue::SelfCheck() const {
     for (size_t at = 0; at < tenant.heap.size(); ++at) {
       const Place place = places_[tenant.heap[at].node];
       const bool found = place.tenant == static_cast<int>(t) && place.at == static_cast<int>(at);
-      if (!found || tenant.heap[at].worth < tenant.heap[at == 0 ? 0 : (at - 1) / 2].worth) {
+      if (!found || tenant.heap[at] < tenant.heap[at == 0 ? 0 : (at - 1) / 2]) {
         return Error(Code::kCorrupt, "eviction queue: node %d is out of place",
                      tenant.heap[at].node);
       }

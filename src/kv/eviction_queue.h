@@ -39,7 +39,11 @@ class EvictionQueue {
  private:
   struct Entry {
     double worth;
+    uint64_t turn;  // among equals the one that came first goes first
     int node;
+    bool operator<(const Entry& other) const {
+      return worth != other.worth ? worth < other.worth : turn < other.turn;
+    }
   };
   struct Tenant {
     uint32_t id = 0;
@@ -64,6 +68,7 @@ class EvictionQueue {
   int quota_blocks_;
   int size_ = 0;
   double level_ = 0;
+  uint64_t num_added_ = 0;
   std::vector<Place> places_;  // by node
   std::vector<Tenant> tenants_;
   std::vector<int> idle_tenants_;

@@ -152,7 +152,9 @@ int KvSpace::Room(const KvHolding& holding, int num_computed, int count) const {
 void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_computed) {
   HEARTH_CHECK(static_cast<size_t>(num_computed) <= tokens.size());
   PrefixCache& cache = impl_->cache;
-  const size_t end = HEARTH_MUTANT(7) ? tokens.size() : num_computed;  // 7: not computed yet
+  [[maybe_unused]] const size_t covered =
+      std::min(tokens.size(), holding.full.size() * kBlockTokens);
+  const size_t end = HEARTH_MUTANT(7) ? covered : num_computed;  // 7: also what is not computed yet
   const size_t num_blocks = end / kBlockTokens;
   HEARTH_CHECK(!impl_->has_full() || num_blocks <= holding.full.size());
   HEARTH_CHECK(!impl_->has_window() || num_blocks <= holding.window.size());

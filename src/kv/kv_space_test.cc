@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "testing/kv_driver.h"
+#include "testing/kv_scenarios.h"
 namespace hearth {
 namespace {
 
@@ -50,6 +51,12 @@ TEST(KvSpaceRandom, CollidingKeysNeverReturnOthersTokens) {
 
 TEST(KvSpaceRandom, TightQuotas) {
   RunSeeds({.layout = SmallLayout(30, 20, 24), .policy = {.tenant_share = 0.2}}, 40);
+}
+
+TEST(KvSpace, Scenarios) {
+  for (const testing::KvScenario& scenario : testing::kKvScenarios) {
+    EXPECT_EQ(scenario.run(), "") << scenario.name;
+  }
 }
 
 }  // namespace

@@ -183,9 +183,8 @@ int PrefixCache::Make(int parent, const Offer& offer) {
   above.first_child = node;
   ++above.num_children;
   const int until_next = every_blocks_ > 0 ? every_blocks_ - made.index % every_blocks_ : 0;
-  // 19: the window blocks after the multiple are kept, not those before it.
-  if (every_blocks_ > 0 && (HEARTH_MUTANT(19) ? until_next > every_blocks_ - window_span_
-                                              : until_next <= window_span_)) {
+  const int kept = window_span_ - HEARTH_MUTANT(19);  // 19: one block too few
+  if (every_blocks_ > 0 && until_next <= kept) {
     made.keep = KeepClass::kEvery;
   }
   InsertKey(node);
