@@ -4,10 +4,11 @@
 // Numbers: 1-19 src/kv, 20-49 src/engine.
 #pragma once
 
-#ifdef HEARTH_MUTANTS
 namespace hearth {
-inline int active_mutant = 0;  // 0 = the program as written
+inline int active_mutant = 0;  // set by such a program; 0 = the code as written
 }
+
+#ifdef HEARTH_MUTANTS
 #define HEARTH_MUTANT(number) (::hearth::active_mutant == (number))
 #else
 #define HEARTH_MUTANT(number) false
