@@ -37,9 +37,9 @@ TEST(KvAdopt, ASecondCopyIsGivenBack) {
   EXPECT_EQ(space.counts(KvGroup::kFull).held, 0);
 }
 
-// A long sequence must get every block that nobody else holds, its twins in the cache included: the
-// scheduler promises it that much.
-TEST(KvAdopt, TheCachesTwinIsNotOutOfReach) {
+// A long sequence must get every block that nobody else holds, cached copies of its own included:
+// the scheduler promises it that much.
+TEST(KvAdopt, TheCachesCopyIsNotOutOfReach) {
   KvLayout layout;
   layout.full = {.block_bytes = 64, .num_blocks = 8};
   layout.window = {.block_bytes = 64, .num_blocks = 3, .window = 16};

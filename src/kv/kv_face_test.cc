@@ -133,22 +133,6 @@ TEST(KvSpace, BlocksForKnowsTheWorstAlignment) {
   EXPECT_EQ(full_only.BlocksFor(KvGroup::kWindow, 1000, 1), 0);
 }
 
-TEST(KvSpace, APinnedBlockIsNotEvicted) {
-  KvSpace space(SmallLayout(10, 0, 0), {});
-  const auto tokens = RandomTokens(160, 1);
-  KvHolding holding;
-  ASSERT_TRUE(space.Reserve(holding, 0, 160));
-  space.Commit(holding, tokens, 160);
-  const BlockId last = holding.full[9];
-  space.Pin(KvGroup::kFull, last);
-  space.Release(holding);
-  EXPECT_EQ(space.counts(KvGroup::kFull).pinned, 1);
-  // Its ancestors lead to it, so nothing can go.
-  EXPECT_EQ(space.Room(holding, 0, 1000), 0);
-  space.Unpin(KvGroup::kFull, last);
-  EXPECT_EQ(space.Room(holding, 0, 1000), 160);
-}
-
 TEST(KvSpace, CommittedWorkCannotBeReservedAgain) {
   KvSpace space(SmallLayout(10, 0, 0), {});
   const auto tokens = RandomTokens(64, 1);

@@ -153,7 +153,7 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
   HEARTH_CHECK(static_cast<size_t>(num_computed) <= tokens.size());
   PrefixCache& cache = impl_->cache;
   [[maybe_unused]] const size_t covered =
-      std::min(tokens.size(), holding.full.size() * kBlockTokens);
+      std::min(tokens.size(), std::max(holding.full.size(), holding.window.size()) * kBlockTokens);
   const size_t end = HEARTH_MUTANT(7) ? covered : num_computed;  // 7: also what is not computed yet
   const size_t num_blocks = end / kBlockTokens;
   HEARTH_CHECK(!impl_->has_full() || num_blocks <= holding.full.size());
@@ -164,8 +164,8 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
     const BlockKey parent = i == 0 ? BlockKey() : holding.keys[i - 1];
     holding.keys.push_back(cache.KeyOf(holding.domain.salt, parent, block(i)));
   }
-  // What this sequence published stays as long as it holds it. Where an older block was there
-  // first, that one may have gone since; then ours takes its place.
+  // In a model without full layers, a window block that was there first may have gone since; then
+  // ours takes its place.
   impl_->DropStale(holding);
   for (size_t i = holding.nodes.size(); i < num_blocks; ++i) {
     PrefixCache::Offer offer;

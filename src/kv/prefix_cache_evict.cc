@@ -75,9 +75,9 @@ void PrefixCache::Unpin(KvGroup group, BlockId id) {
   if (node != BlockPool::kNoNode && !pool(group).in_use(id)) BecameIdle(group, node);
 }
 
-// A full block with users, or with a descendant that has some, cannot be evicted. Usually a
-// sequence holds every block of its chain and the loops end at once. They climb further only below
-// blocks that it computed itself while the cache had them already.
+// A full block with users, or with a descendant that has some, cannot be evicted. A sequence holds
+// every block of its chain, so the loops end at once; they climb only from a block that is pinned
+// while nobody holds it.
 void PrefixCache::BecameBusy(KvGroup group, int node) {
   if (group == KvGroup::kWindow) {
     if (window_queue_.contains(node)) window_queue_.Remove(node);
