@@ -142,6 +142,7 @@ void AddEval(CLI::App& app, Command& chosen) {
   CLI::App* eval = app.add_subcommand("eval", "Measure a model");
   eval->require_subcommand(1);
   AddPerplexity(*eval, chosen);
+  AddCompare(*eval, chosen);
   auto options = std::make_shared<LogitsOptions>();
   CLI::App* logits = eval->add_subcommand(
       "logits", "Write the logits after every token: raw little-endian, a row per position");

@@ -10,9 +10,8 @@
 #include "app/commands.h"
 #include "app/lone_sequence.h"
 #include "app/open_model.h"
-#include "app/open_tokenizer.h"
+#include "app/text_pieces.h"
 #include "model/reference.h"
-#include "platform/file.h"
 
 namespace hearth {
 namespace {
@@ -63,30 +62,14 @@ Status Add(const Model& model, const Flags& flags, std::span<const Token> piece,
 }
 
 Status Perplexity(const Flags& flags) {
-  constexpr size_t kMaxText = size_t{64} << 20;
-  HEARTH_ASSIGN(const std::string text, ReadTextFile(flags.text, kMaxText));
-  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(flags.model));
-  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, flags.backend));
-  std::vector<Token> tokens;
-  tokenizer->Encode(text, tokens);
-  for (const Token token : tokens) {
-    if (token < model.spec.vocab_size) continue;
-    return Error(Code::kCorrupt, "the tokenizer gives token %d, the model has %d", token,
-                 model.spec.vocab_size);
-  }
-  const TokenizerTraits& traits = tokenizer->traits();
+  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const TextPieces text,
+                ReadTextPieces(model, flags.model, flags.text, flags.context));
   Flags adjusted = flags;
-  adjusted.context = std::min(flags.context, model.spec.max_context);
-  const bool begins = traits.add_bos && traits.bos.has_value();
-  const auto room = static_cast<size_t>(adjusted.context - (begins ? 1 : 0));
+  adjusted.context = text.context;
   Sum sum;
   std::optional<LoneSequence> sequence;
-  for (size_t first = 0; first < tokens.size(); first += room) {
-    std::vector<Token> piece;
-    if (begins) piece.push_back(*traits.bos);
-    const size_t size = std::min(room, tokens.size() - first);
-    piece.insert(piece.end(), tokens.begin() + static_cast<std::ptrdiff_t>(first),
-                 tokens.begin() + static_cast<std::ptrdiff_t>(first + size));
+  for (const std::vector<Token>& piece : text.pieces) {
     HEARTH_TRY(Add(model, adjusted, piece, sequence, sum));
   }
   if (sum.tokens == 0) {
@@ -94,7 +77,7 @@ Status Perplexity(const Flags& flags) {
   }
   const double mean = sum.surprise / static_cast<double>(sum.tokens);
   fmt::print("perplexity {:.4f}\ntokens {}\nbits per byte {:.4f}\ncontext {}\n", std::exp(mean),
-             sum.tokens, sum.surprise / std::log(2) / static_cast<double>(text.size()),
+             sum.tokens, sum.surprise / std::log(2) / static_cast<double>(text.text_bytes),
              adjusted.context);
   return Status();
 }

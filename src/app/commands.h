@@ -18,6 +18,7 @@ using Command = std::function<Status()>;
 void AddInspect(CLI::App& app, Command& chosen);
 void AddEval(CLI::App& app, Command& chosen);
 void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
+void AddCompare(CLI::App& eval, Command& chosen);     // likewise
 void AddRun(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);

@@ -10,8 +10,8 @@ from models import expect, hearth, work_model
 def main():
     code, out, _ = hearth("--help")
     expect(code == 0 and "inspect" in out and "run" in out, "help lists the commands")
-    for command in (["inspect"], ["eval", "logits"], ["eval", "perplexity"], ["run"], ["tokenize"], ["bench"],
-                    ["render"]):
+    for command in (["inspect"], ["eval", "logits"], ["eval", "perplexity"], ["eval", "compare"],
+                    ["run"], ["tokenize"], ["bench"], ["render"]):
         code, out, _ = hearth(*command, "--help")
         expect(code == 0 and "--model" in out or "model" in out, f"{command} has help")
     expect(hearth()[0] == 2, "no command is wrong usage")

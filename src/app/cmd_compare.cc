@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// hearth eval compare: what the CPU backend's arithmetic costs in quality, against the reference in
+// double precision, on a text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <thread>
+
+#include "app/commands.h"
+#include "app/divergence.h"
+#include "app/lone_sequence.h"
+#include "app/open_model.h"
+#include "app/text_pieces.h"
+#include "model/reference.h"
+
+namespace hearth {
+namespace {
+
+struct Flags {
+  std::string model, text;
+  int context = 256, most_tokens = 0;
+  double least_top1 = 0, most_kl = INFINITY;
+  CpuFlags cpu;
+};
+
+// One piece of text, its logits on the CPU backend, and how far they lie from the reference's.
+struct Comparison {
+  std::span<const Token> piece;
+  std::vector<float> logits;
+  Divergence divergence;
+  Status status;
+};
+
+void CompareWithReference(const Model& model, Comparison& comparison) {
+  const auto vocab = static_cast<size_t>(model.spec.vocab_size);
+  Reference reference(model);
+  comparison.status = reference.Append(
+      comparison.piece, Reference::Wanted::kEveryRow, [&](int row, std::span<const double> want) {
+        comparison.divergence.Add(
+            want, std::span(comparison.logits).subspan(static_cast<size_t>(row) * vocab, vocab));
+      });
+}
+
+// The reference takes one thread per piece; it is what takes the time.
+Result<Divergence> CompareAll(const Model& model, const TextPieces& text, const Flags& flags) {
+  HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model, flags.cpu, text.context));
+  const size_t at_once = std::max(1u, std::thread::hardware_concurrency());
+  Divergence sum;
+  for (size_t first = 0; first < text.pieces.size(); first += at_once) {
+    std::vector<Comparison> comparisons(std::min(at_once, text.pieces.size() - first));
+    for (size_t i = 0; i < comparisons.size(); ++i) {
+      comparisons[i].piece = text.pieces[first + i];
+      sequence.Rewind(0);
+      HEARTH_TRY(sequence.Append(comparisons[i].piece, 64, true, [&](std::span<const float> row) {
+        comparisons[i].logits.insert(comparisons[i].logits.end(), row.begin(), row.end());
+      }));
+    }
+    {
+      std::vector<std::jthread> threads;
+      for (Comparison& comparison : comparisons) {
+        threads.emplace_back([&] { CompareWithReference(model, comparison); });
+      }
+    }
+    for (Comparison& comparison : comparisons) {
+      HEARTH_TRY(comparison.status);
+      sum.Add(comparison.divergence);
+    }
+  }
+  return sum;
+}
+
+Status Compare(const Flags& flags) {
+  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const TextPieces text,
+                ReadTextPieces(model, flags.model, flags.text, flags.context, flags.most_tokens));
+  if (text.pieces.empty()) return Error(Code::kInvalid, "%s: no text", flags.text.c_str());
+  HEARTH_ASSIGN(const Divergence found, CompareAll(model, text, flags));
+  fmt::print("tokens {}\ntop-1 agreement {:.4f} %\nmean KL {:.3e}\nmax KL {:.3e}\nNMSE {:.3e}\n",
+             found.rows(), 100 * found.top1(), found.mean_kl(), found.max_kl(), found.nmse());
+  if (!(found.top1() >= flags.least_top1)) {
+    return Error(Code::kExhausted, "top-1 agreement is %.4f, the least wanted %.4f", found.top1(),
+                 flags.least_top1);
+  }
+  if (!(found.mean_kl() <= flags.most_kl)) {
+    return Error(Code::kExhausted, "mean KL is %.3e, the most wanted %.3e", found.mean_kl(),
+                 flags.most_kl);
+  }
+  return Status();
+}
+
+}  // namespace
+
+void AddCompare(CLI::App& eval, Command& chosen) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* sub = eval.add_subcommand(
+      "compare", "How far the CPU backend's predictions lie from the reference's, on a text");
+  sub->add_option("--model", flags->model, "Model file or directory")->required();
+  sub->add_option("--text", flags->text, "A text file")->required();
+  sub->add_option("--tokens", flags->most_tokens, "Only so many tokens of the text")
+      ->check(CLI::Range(1, 1 << 30));
+  sub->add_option("--context", flags->context, "Tokens per piece; pieces do not overlap")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  sub->add_option("--min-top1", flags->least_top1, "Fail below this share of equal first choices")
+      ->check(CLI::Range(0.0, 1.0));
+  sub->add_option("--max-kl", flags->most_kl, "Fail above this mean divergence, in nats")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
+  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
+      ->check(CLI::Range(1, 1024));
+  sub->callback([&chosen, flags] { chosen = [flags] { return Compare(*flags); }; });
+}
+
+}  // namespace hearth
