@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The synthetic gpt-oss in Hugging Face's form, for engines that read no GGUF: MXFP4 experts as they
+are, everything else rounded to BF16 as the published checkpoint has it. One shard per layer.
+
+Usage: hf_model.py MODEL.gguf FOLDER
+"""
+import json
+import pathlib
+import sys
+
+import gguf
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "fixtures"))
+import rewrite_gpt_oss  # noqa: E402  (the path is set above)
+import safetensors_file  # noqa: E402
+from safetensors_file import Tensor  # noqa: E402
+
+ROWS_AT_ONCE = 8192
+
+
+def to_bf16(values):
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+class Source(rewrite_gpt_oss.Source):
+    """Every float and Q8_0 tensor as BF16."""
+
+    def floats(self, name):
+        tensor = self._tensors[name]
+        rows = tensor.data.reshape(-1, tensor.data.shape[-1])
+        pieces = [to_bf16(gguf.quants.dequantize(rows[first:first + ROWS_AT_ONCE],
+                                                 tensor.tensor_type))
+                  for first in range(0, rows.shape[0], ROWS_AT_ONCE)]
+        shape = [int(size) for size in tensor.shape[::-1]]
+        return Tensor("BF16", np.concatenate(pieces).reshape(shape))
+
+
+def layer_tensors(source, layer):
+    old, new = f"blk.{layer}.", f"model.layers.{layer}."
+    names = {"input_layernorm.weight": "attn_norm.weight",
+             "post_attention_layernorm.weight": "post_attention_norm.weight",
+             "self_attn.sinks": "attn_sinks.weight"}
+    for kind in ("weight", "bias"):
+        names[f"mlp.router.{kind}"] = f"ffn_gate_inp.{kind}"
+        for part, word in (("q", "q"), ("k", "k"), ("v", "v"), ("o", "output")):
+            names[f"self_attn.{part}_proj.{kind}"] = f"attn_{word}.{kind}"
+    tensors = {new + to: source.floats(old + name) for to, name in names.items()}
+    for part, trio in zip(("gate_up_proj", "down_proj"),
+                          rewrite_gpt_oss.expert_tensors(source, old)):
+        for word, tensor in zip(("blocks", "scales", "bias"), trio):
+            tensors[f"{new}mlp.experts.{part}_{word}"] = tensor
+    return tensors
+
+
+def config(source, vocab_size):
+    found = rewrite_gpt_oss.hugging_face_config(source, vocab_size)
+    found["torch_dtype"] = "bfloat16"
+    found["eos_token_id"], found["pad_token_id"] = 200002, 199999
+    found["quantization_config"]["modules_to_not_convert"] = [
+        "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    return found
+
+
+def write(path, folder):
+    source = Source(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    layers = source.fact("block_count")
+    ends = {"model.embed_tokens.weight": source.floats("token_embd.weight"),
+            "model.norm.weight": source.floats("output_norm.weight"),
+            "lm_head.weight": source.floats("output.weight")}
+    vocab_size = ends["lm_head.weight"].array.shape[0]
+    places, total = {}, 0
+    for shard in range(layers + 1):
+        tensors = layer_tensors(source, shard) if shard < layers else ends
+        name = f"model-{shard + 1:05}-of-{layers + 1:05}.safetensors"
+        total += safetensors_file.write(folder / name, tensors)
+        places |= {tensor: name for tensor in tensors}
+        print(f"{name}: {total / 1e9:.2f} GB", file=sys.stderr, flush=True)
+    index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1))
+    # Last: a folder with a config is a whole one.
+    (folder / "config.json").write_text(json.dumps(config(source, vocab_size), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
