@@ -19,17 +19,15 @@ uint32_t KeyOf(float logit) {
 }
 
 // Three digits of eleven, eleven and ten bits: 2048 buckets are 16 KiB and stay in L1.
-constexpr int kDigitShifts[] = {21, 10, 0};
+struct Digit {
+  int shift;
+  uint32_t last;
+};
+constexpr Digit kDigits[] = {{21, 2047}, {10, 2047}, {0, 1023}};
 constexpr uint32_t kBuckets = 2048;
 
 // Clearing and reading the buckets costs as much as sorting about this many (sampler_bench).
 constexpr size_t kFewEnoughToSort = 256;
-
-uint32_t DigitOf(uint32_t key, int shift) {
-  return shift == 0 ? key & 1023 : (key >> shift) & (kBuckets - 1);
-}
-
-uint32_t DigitMask(int shift) { return shift == 0 ? 1023u : (kBuckets - 1) << shift; }
 
 uint64_t OrderOf(const Candidate& candidate) {
   return uint64_t{KeyOf(candidate.logit)} << 32 | static_cast<uint32_t>(candidate.token);
@@ -128,26 +126,38 @@ void Candidates::KeepFirstOfFew(double wanted) {
 }
 
 void Candidates::KeepFirstOfMany(double wanted) {
+  tied_.resize(std::max(tied_.size(), size_ + 1));
+  for (size_t i = 0; i < size_; ++i) tied_[i] = {keys_[i], memory_[i].weight};
+  size_t num_tied = size_;
   // After each digit `border` holds the leading digits of the key at which the weight is reached,
-  // and `reached` the weight of everything before that bucket.
-  uint32_t border = 0, known = 0;
+  // tied_ those with these digits, and `reached` the weight of everything before them.
+  uint32_t border = 0;
   double reached = 0;
-  for (const int shift : kDigitShifts) {
+  for (const auto [shift, last] : kDigits) {
+    const auto digit_of = [shift = shift, last = last](uint32_t key) {
+      return key >> shift & last;
+    };
     // Neighbours count into different halves: adding to the same number twice in a row would wait.
-    std::array<std::array<double, kBuckets>, 2> weights = {};
-    for (size_t i = 0; i < size_; ++i) {
-      if ((keys_[i] & known) != border) continue;
-      weights[i % 2][DigitOf(keys_[i], shift)] += static_cast<double>(memory_[i].weight);
+    std::array<double, kBuckets> even = {}, odd = {};
+    tied_[num_tied] = {0, 0};  // adds nothing, if the number is odd
+    for (size_t i = 0; i < num_tied; i += 2) {
+      even[digit_of(tied_[i].key)] += static_cast<double>(tied_[i].weight);
+      odd[digit_of(tied_[i + 1].key)] += static_cast<double>(tied_[i + 1].weight);
     }
-    const uint32_t last = DigitMask(shift) >> shift;
     uint32_t digit = 0;
     for (; digit < last; ++digit) {
-      const double here = weights[0][digit] + weights[1][digit];
+      const double here = even[digit] + odd[digit];
       if (reached + here >= wanted) break;
       reached += here;
     }
     border |= digit << shift;
-    known |= DigitMask(shift);
+    size_t kept = 0;
+    for (size_t i = 0; i < num_tied; ++i) {
+      const KeyAndWeight one = tied_[i];
+      tied_[kept] = one;
+      kept += digit_of(one.key) == digit ? 1 : 0;
+    }
+    num_tied = kept;
   }
   size_t kept = 0;
   for (size_t i = 0; i < size_; ++i) {

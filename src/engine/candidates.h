@@ -61,6 +61,11 @@ class Candidates {
   std::vector<Candidate> memory_;  // never shrinks, so that gathering clears nothing
   size_t size_ = 0;
   std::vector<uint32_t> keys_;
+  struct KeyAndWeight {
+    uint32_t key;
+    float weight;
+  };
+  std::vector<KeyAndWeight> tied_;
   std::vector<uint64_t> order_;
 };
 

@@ -125,16 +125,17 @@ double LogitRow::Weigh(float inverse_temperature) {
   return total_;
 }
 
-void LogitRow::CollectHeaviest(double least, Candidates& out) const {
+void LogitRow::CollectHeaviest(float least, Candidates& out) const {
   out.clear();
+  least = std::max(least, std::numeric_limits<float>::min());  // every weight but 0 is normal
   for (size_t block = 0; block < block_weights_.size(); ++block) {
     // Rounded sums of what is not negative are never below a summand.
-    if (static_cast<double>(block_weights_[block]) < least) continue;
+    if (block_weights_[block] < least) continue;
     Candidate* to = out.Reserve(kBlock);
     size_t taken = 0;
     for (size_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
       to[taken] = {static_cast<Token>(i), logits_[i], weights_[i]};
-      taken += (weights_[i] > 0) & (static_cast<double>(weights_[i]) >= least) ? 1 : 0;
+      taken += weights_[i] >= least ? 1 : 0;
     }
     out.Add(taken);
   }

@@ -37,7 +37,7 @@ class LogitRow {
   // weight = e^((logit - largest) * inverse_temperature), for a finite largest. Returns their sum.
   double Weigh(float inverse_temperature);
   // After Weigh: every token with a weight of at least `least` (and more than 0).
-  void CollectHeaviest(double least, Candidates& out) const;
+  void CollectHeaviest(float least, Candidates& out) const;
   // After Weigh: draws from all of them, as Candidates::Draw would.
   Token Draw(double u) const;
 

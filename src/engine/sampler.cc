@@ -14,8 +14,8 @@ double DrawFor(const SamplingParams& params, const SamplerState& state, DrawStre
 
 // No token lighter than this can be among the likeliest with `share` of the weight: all lighter
 // ones together weigh less than what is left out. A thousandth is room for rounding.
-double LeastOfShare(float share, double total, int num_tokens) {
-  return 0.999 * (1 - static_cast<double>(share)) * total / num_tokens;
+float LeastOfShare(float share, double total, int num_tokens) {
+  return static_cast<float>(0.999 * (1 - static_cast<double>(share)) * total / num_tokens);
 }
 
 }  // namespace
@@ -54,13 +54,13 @@ Sampler::Outcome Sampler::Narrow(std::span<const float> logits, const SamplingPa
     total = candidates_.TotalWeight();
   } else {
     total = row_.Weigh(inverse_temperature);
-    double least = 0;
+    float least = 0;
     if (params.typical_p < 1) {
       least = 0;  // the typical ones may be light
     } else if (params.top_p < 1) {
       least = LeastOfShare(params.top_p, total, row_.num_tokens());
     } else if (params.min_p > 0) {
-      least = static_cast<double>(params.min_p);  // the likeliest weighs 1
+      least = params.min_p;  // the likeliest weighs 1
     } else if (!drops_top) {
       return Outcome::kWholeRow;
     }
