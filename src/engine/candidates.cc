@@ -133,9 +133,9 @@ void Candidates::KeepFirstOfMany(double wanted) {
   // tied_ those with these digits, and `reached` the weight of everything before them.
   uint32_t border = 0;
   double reached = 0;
-  for (const auto [shift, last] : kDigits) {
-    const auto digit_of = [shift = shift, last = last](uint32_t key) {
-      return key >> shift & last;
+  for (const auto& [low_bit, last] : kDigits) {
+    const auto digit_of = [mask = last, shift = low_bit](uint32_t key) {
+      return key >> shift & mask;
     };
     // Neighbours count into different halves: adding to the same number twice in a row would wait.
     std::array<double, kBuckets> even = {}, odd = {};
@@ -150,7 +150,7 @@ void Candidates::KeepFirstOfMany(double wanted) {
       if (reached + here >= wanted) break;
       reached += here;
     }
-    border |= digit << shift;
+    border |= digit << low_bit;
     size_t kept = 0;
     for (size_t i = 0; i < num_tied; ++i) {
       const KeyAndWeight one = tied_[i];
@@ -164,7 +164,8 @@ void Candidates::KeepFirstOfMany(double wanted) {
     const Candidate candidate = memory_[i];
     memory_[kept] = candidate;
     const bool is_tied = keys_[i] == border;
-    kept += (keys_[i] < border) | (is_tied & (reached < wanted)) ? 1 : 0;
+    const bool stays = (keys_[i] < border) | (is_tied & (reached < wanted));
+    kept += stays ? 1 : 0;
     reached += is_tied ? static_cast<double>(candidate.weight) : 0;
   }
   size_ = kept;

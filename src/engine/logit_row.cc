@@ -97,7 +97,8 @@ void LogitRow::CollectLikeliest(size_t count, Candidates& out) {
     for (size_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
       const bool is_tied = (logits_[i] == least) & (ties_left > 0);
       to[taken] = {static_cast<Token>(i), logits_[i], 0};
-      taken += (logits_[i] > least) | is_tied ? 1 : 0;
+      const bool stays = (logits_[i] > least) | is_tied;
+      taken += stays ? 1 : 0;
       ties_left -= is_tied ? 1 : 0;
     }
     out.Add(taken);

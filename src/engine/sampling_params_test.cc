@@ -41,9 +41,9 @@ TEST(Validate, EveryNumberHasTwoEndsAndNoNan) {
       {"dry_base", &SamplingParams::dry_base, 1, 10},
   };
   for (const auto& [name, field, low, high] : fields) {
-    const auto with = [field = field](float value) {
+    const auto with = [member = field](float value) {
       SamplingParams params;
-      params.*field = value;
+      params.*member = value;
       return Validate(params, 100);
     };
     EXPECT_TRUE(with(low).ok()) << name;
@@ -72,9 +72,9 @@ TEST(Validate, EveryCountHasTwoEnds) {
       {"prompt_logprobs", &SamplingParams::num_prompt_logprobs, -1, 20},
   };
   for (const auto& [name, field, low, high] : fields) {
-    const auto with = [field = field](int value) {
+    const auto with = [member = field](int value) {
       SamplingParams params;
-      params.*field = value;
+      params.*member = value;
       return Validate(params, 100);
     };
     EXPECT_TRUE(with(low).ok()) << name;
