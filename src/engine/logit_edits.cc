@@ -59,6 +59,7 @@ void RepeatsOfTheEnd(std::span<const Token> tokens, int limit, std::vector<int>&
   const auto at = [tokens, n](int back) { return tokens[static_cast<size_t>(n - 1 - back)]; };
   std::vector<int>& z = out;
   z.assign(tokens.size(), 0);
+  if (z.empty()) return;
   int left = 0, right = 0;  // the match that reaches furthest: [left, right)
   for (int d = 1; d < n; ++d) {
     int length = d < right ? std::min(right - d, z[static_cast<size_t>(d - left)]) : 0;
