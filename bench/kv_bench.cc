@@ -64,8 +64,6 @@ void BM_RepeatedTurn(benchmark::State& state) {
   int64_t reused = 0, turn = 0;
   for (auto _ : state) reused += Serve(*space, prompts[turn++ * 37 % num_chats]);
   state.counters["reused"] = double(reused) / double(turn);
-  state.counters["share_of_100ms"] = benchmark::Counter(
-      double(turn) * 0.1, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_RepeatedTurn)->Arg(10000)->Arg(100000)->Arg(600000)->Unit(benchmark::kMicrosecond);
 
@@ -79,8 +77,6 @@ void BM_NewPromptEvicting(benchmark::State& state) {
     tokens[0] = static_cast<Token>(300000 + turn++);  // a new first token makes every block new
     Serve(*space, tokens);
   }
-  state.counters["share_of_100ms"] = benchmark::Counter(
-      double(turn) * 0.1, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_NewPromptEvicting)->Arg(100000)->Arg(600000)->Unit(benchmark::kMicrosecond);
 

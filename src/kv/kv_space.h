@@ -88,7 +88,8 @@ class KvSpace {
   // The most tokens, up to `count`, for which Reserve would say yes.
   int Room(const KvHolding& holding, int num_computed, int count) const;
 
-  // The first `num_computed` of `tokens` are in the blocks now: offers full blocks for reuse.
+  // The first `num_computed` of `tokens` are in the blocks now: offers full blocks for reuse. Where
+  // the cache has an equal block already, `holding.full` goes on with that one.
   void Commit(KvHolding& holding, std::span<const Token> tokens, int num_computed);
   // A cut that will come back (the end of a prompt, of a turn, of a shared preamble): the window
   // blocks before it are kept longer. `position` is at most what was committed.
