@@ -3,7 +3,9 @@
 gives the figures of one or more rows, and takes less than four minutes."""
 import dataclasses
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -152,6 +154,18 @@ class Llama:
         return start_piece(self.NAME, command, model)
 
 
+def run_group(command):
+    """Runs a command to its end. If we are stopped, so is everything it started: a forgotten engine
+    would hold 20 GB and spoil what is measured next."""
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def run_piece(piece, wanted, wrapper, measure):
     """Runs a piece behind the wrapper; returns a record of it. Raises SystemExit when it fails."""
     with tempfile.TemporaryDirectory() as folder:
@@ -159,9 +173,9 @@ def run_piece(piece, wanted, wrapper, measure):
         warm = ["--warm", str(piece.warm)] if piece.warm else []
         command = [*wrapper, sys.executable, str(measure), *warm, result,
                    *piece.command(wanted, out)]
-        done = subprocess.run(command, check=False)
+        code = run_group(command)
         if not pathlib.Path(result).exists():
-            raise SystemExit(f"peers: {piece.name}: stopped with {done.returncode} before its end")
+            raise SystemExit(f"peers: {piece.name}: stopped with {code} before its end")
         found = json.loads(pathlib.Path(result).read_text(encoding="utf-8"))
         if found["exit"] != 0:
             raise SystemExit(f"peers: {piece.name}: exit {found['exit']}\n{found['err']}")

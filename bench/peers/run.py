@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -164,7 +165,12 @@ def measure(arguments, session, everything):
             show(run)
 
 
+def stop(*_):
+    raise KeyboardInterrupt
+
+
 def main():
+    signal.signal(signal.SIGTERM, stop)
     arguments = parse()
     if not arguments.hearth.exists():
         raise SystemExit(f"peers: {arguments.hearth} is missing: ./dev build")
