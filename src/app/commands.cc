@@ -22,6 +22,7 @@ int RunCommandLine(int argc, char** argv) {
   AddInspect(app, chosen);
   AddEval(app, chosen);
   AddRun(app, chosen);
+  AddPack(app, chosen);
   AddTokenize(app, chosen);
   AddRender(app, chosen);
   AddBench(app, chosen);

@@ -37,6 +37,8 @@ Status FillFrom(const CpuFlags& flags, CpuOptions& options) {
   return Status();
 }
 
+uint64_t UsableMemoryBytes() { return ReadTopology().usable_memory_bytes(); }
+
 std::string Told(const CpuMemoryPlan& plan, uint64_t room) {
   const auto gib = [](auto bytes) { return static_cast<double>(bytes) / (1 << 30); };
   return Printf("%.2f GiB = %.2f weights + %.2f KV + %.2f activations; %.2f GiB usable",
@@ -51,7 +53,7 @@ Status CheckFits(const CpuMemoryPlan& plan, uint64_t room) {
 
 Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options) {
   const CpuMemoryPlan plan = PlanMemory(model, options);
-  const uint64_t room = ReadTopology().usable_memory_bytes();
+  const uint64_t room = UsableMemoryBytes();
   HEARTH_TRY(CheckFits(plan, room));
   if (plan.total() >= kWorthShowing) {
     std::fprintf(stderr, "memory: at most %s\n", Told(plan, room).c_str());

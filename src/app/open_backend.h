@@ -21,6 +21,7 @@ struct CpuFlags {
 Status FillFrom(const CpuFlags& flags, CpuOptions& options);
 
 // The plan in a line, and kExhausted with that line when it needs more than `room` bytes.
+uint64_t UsableMemoryBytes();  // of the machine and the cgroup, whichever is less
 std::string Told(const CpuMemoryPlan& plan, uint64_t room);
 Status CheckFits(const CpuMemoryPlan& plan, uint64_t room);
 

@@ -8,6 +8,7 @@
 #include "templates/jinja_format.h"
 #include "text/harmony.h"
 #include "weights/gguf.h"
+#include "weights/packed_file.h"
 
 namespace hearth {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 
 // A list of named templates is allowed there; "default" is the one for chat.
-Result<std::string> TemplateOfConfig(const std::string& path) {
-  HEARTH_ASSIGN(const std::string text, ReadTextFile(path, kMaxConfigBytes));
+Result<std::string> TemplateOfConfig(const std::string& path, std::string_view text) {
   HEARTH_ASSIGN(const Json config, ParseJson(text).Within(path));
   const Json* found = config.Find("chat_template");
   if (found != nullptr && found->string() != nullptr) return *found->string();
@@ -30,25 +30,44 @@ Result<std::string> TemplateOfConfig(const std::string& path) {
   return Error(Code::kNotFound, "%s: no chat_template in it", path.c_str());
 }
 
-Result<std::string> TemplateOfGguf(const std::string& path) {
-  HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
-  HEARTH_ASSIGN(const Gguf gguf, ParseGguf(file.bytes()).Within(path));
-  const GgufValue* value = gguf.metadata.Find("tokenizer.chat_template");
+Result<std::string> TemplateOfMetadata(const std::string& path, const GgufMetadata& metadata) {
+  const GgufValue* value = metadata.Find("tokenizer.chat_template");
   const std::optional<std::string_view> text = value != nullptr ? value->String() : std::nullopt;
   if (text) return std::string(*text);
   return Error(Code::kNotFound, "%s: no tokenizer.chat_template in it", path.c_str());
 }
 
+// A packed file keeps what stood beside its original.
+Result<std::string> TemplateOfPacked(const std::string& path) {
+  HEARTH_ASSIGN(const std::unique_ptr<PackedFile> packed, PackedFile::Open(path));
+  if (packed->metadata() != nullptr) return TemplateOfMetadata(path, *packed->metadata());
+  if (const auto alone = packed->Text("chat_template.jinja")) return std::string(*alone);
+  if (const auto config = packed->Text("tokenizer_config.json")) {
+    return TemplateOfConfig(path + ": tokenizer_config.json", *config);
+  }
+  return Error(Code::kNotFound, "%s: packed from a directory without a chat template",
+               path.c_str());
+}
+
+Result<std::string> TemplateOfFile(const std::string& path) {
+  HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  if (LooksPacked(file.bytes())) return TemplateOfPacked(path);
+  HEARTH_ASSIGN(const Gguf gguf, ParseGguf(file.bytes()).Within(path));
+  return TemplateOfMetadata(path, gguf.metadata);
+}
+
 Result<std::string> TemplateNear(const std::string& path) {
   std::string directory = path;
   if (!IsDirectory(path)) {
-    if (!path.ends_with(".json")) return TemplateOfGguf(path);
+    if (!path.ends_with(".json")) return TemplateOfFile(path);
     const size_t slash = path.rfind('/');
     directory = slash == std::string::npos ? "." : path.substr(0, slash);
   }
   const std::string alone = directory + "/chat_template.jinja";
   if (FileExists(alone)) return ReadTextFile(alone, kMaxConfigBytes);
-  return TemplateOfConfig(directory + "/tokenizer_config.json");
+  const std::string config = directory + "/tokenizer_config.json";
+  HEARTH_ASSIGN(const std::string text, ReadTextFile(config, kMaxConfigBytes));
+  return TemplateOfConfig(config, text);
 }
 
 }  // namespace

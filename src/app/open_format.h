@@ -11,8 +11,8 @@ namespace hearth {
 
 // `name` forces a format ("harmony"); empty lets the model decide. A vocabulary with harmony's
 // control tokens is gpt-oss, and then a template in the file is not looked at; for the others it is
-// the GGUF's own, or the one beside a tokenizer.json. `path` is the model or tokenizer it is for.
-// `tokenizer` must outlive the result.
+// the GGUF's own, or the one beside a tokenizer.json; a packed file keeps either. `path` is the
+// model or tokenizer it is for. `tokenizer` must outlive the result.
 Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, const std::string& name,
                                                    const Tokenizer& tokenizer);
 

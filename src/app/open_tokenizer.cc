@@ -4,12 +4,25 @@
 #include "app/vocab_from_gguf.h"
 #include "platform/file.h"
 #include "weights/gguf.h"
+#include "weights/packed_file.h"
 
 namespace hearth {
 namespace {
 
+Result<std::unique_ptr<Tokenizer>> OpenPacked(const std::string& path) {
+  HEARTH_ASSIGN(const std::unique_ptr<PackedFile> packed, PackedFile::Open(path));
+  if (packed->metadata() != nullptr) {
+    HEARTH_ASSIGN(Vocab vocab, VocabFromGguf(*packed->metadata()));
+    return MakeTokenizer(std::move(vocab));
+  }
+  if (const auto text = packed->Text("tokenizer.json")) return LoadTokenizerJson(*text);
+  return Error(Code::kNotFound,
+               "packed from a directory without a tokenizer.json; name one with --tokenizer");
+}
+
 Result<std::unique_ptr<Tokenizer>> OpenFile(const std::string& path) {
   HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
+  if (LooksPacked(file.bytes())) return OpenPacked(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
   if (text.starts_with("GGUF")) {

@@ -8,8 +8,9 @@
 #include "text/tokenizer.h"
 namespace hearth {
 
-// `path` is a GGUF file, a Hugging Face tokenizer.json, a .tiktoken rank file (told apart by their
-// first bytes), or a model's directory that holds a tokenizer.json. Errors name the path.
+// `path` is a GGUF file, a packed file, a Hugging Face tokenizer.json, a .tiktoken rank file (told
+// apart by their first bytes), or a model's directory that holds a tokenizer.json. Errors name the
+// path.
 Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path);
 
 }  // namespace hearth

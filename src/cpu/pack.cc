@@ -286,6 +286,35 @@ bool PackPanels(const MatView& matrix, int panel_begin, int panel_end, uint8_t* 
   return plausible;
 }
 
+bool CheckPanels(const PackedMatrix& packed, int panel_begin, int panel_end) {
+  const int blocks = packed.cols / kQuantBlock;
+  if (packed.kind == PackKind::kRaw) {
+    const int64_t row_begin = int64_t{panel_begin} * kPanelRows;
+    const int64_t row_end = std::min<int64_t>(packed.rows, int64_t{panel_end} * kPanelRows);
+    const std::span<const uint8_t> rows(
+        packed.data + row_begin * packed.panel_bytes,
+        static_cast<size_t>((row_end - row_begin) * packed.panel_bytes));
+    return CheckBlocks(static_cast<DType>(packed.dtype), std::as_bytes(rows)).ok();
+  }
+  bool sound = true;
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const uint8_t* panel = packed.data + p * packed.panel_bytes;
+    if (packed.kind == PackKind::kQ8) {
+      const uint16_t* factors = Q8Scales(panel);
+      for (int i = 0; i < blocks * kPanelRows; ++i) {
+        sound &= (factors[i] & kF16Exponent) != kF16Exponent;
+      }
+      continue;
+    }
+    const uint8_t *bases = Mxfp4Bases(panel), *shifts = Mxfp4Shifts(panel, packed.cols);
+    for (int i = 0; i < NumChunks(packed.cols) * kPanelRows; ++i) {
+      sound &= bases[i] >= 1 && bases[i] < kSuspectExponent;
+    }
+    for (int i = 0; i < blocks * kPanelRows; ++i) sound &= (shifts[i] & 0xcf) == 0;
+  }
+  return sound;
+}
+
 void UnpackRow(const PackedMatrix& packed, int row, float* out) {
   if (packed.kind == PackKind::kRaw) {
     DecodeBlocks(static_cast<DType>(packed.dtype),

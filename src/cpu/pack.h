@@ -28,6 +28,10 @@ void PackPanelsPlainly(const MatView& matrix, int panel_begin, int panel_end, ui
                        std::vector<SpilledBlock>& spills);
 SpilledBlock SpillOf(const MatView& matrix, int row, int block);
 
+// Whether packed bytes from outside are what packing can give: shifts that index, scales that are
+// numbers. Panels, or rows / 16 of what is not in panels.
+bool CheckPanels(const PackedMatrix& packed, int panel_begin, int panel_end);
+
 // One row of a packed matrix back to floats: the embedding's look-up, and the tests' oracle.
 void UnpackRow(const PackedMatrix& packed, int row, float* out);
 

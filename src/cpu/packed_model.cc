@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "base/byte_reader.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
 #include "model/costs.h"
@@ -171,6 +172,64 @@ class PackedModel::Packer : public Builder {
   bool checked_ = false;
 };
 
+// Finds everything in a packed file. The hashes say that it is what was written; this does not
+// trust who wrote it.
+class PackedModel::Finder : public Builder {
+ public:
+  Finder(const PackedWeights& file, ThreadPool& pool)
+      : Builder(file.weights()), spills_(file.spills()), pool_(pool) {}
+  Status Finish() const {
+    if (spills_.remaining() == 0) return Status();
+    return Error(Code::kCorrupt, "%zu bytes after the last spilled block", spills_.remaining());
+  }
+
+ private:
+  Status DoVector(const MatView& vector, const float* at) override {
+    const bool finite =
+        std::all_of(at, at + vector.cols, [](float value) { return std::isfinite(value); });
+    return finite ? Status() : NoNumbers();
+  }
+
+  Status DoMatrix(const MatView& matrix, PackedMatrix& packed) override {
+    std::atomic<bool> sound{true};
+    pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int) {
+      if (!CheckPanels(packed, range.begin, range.end)) sound = false;
+    });
+    if (!sound) return NoNumbers();
+    return packed.kind == PackKind::kMxfp4 ? FindSpills(packed) : Status();
+  }
+
+  Status FindSpills(PackedMatrix& packed) {
+    HEARTH_ASSIGN(const uint32_t count, spills_.U32("the number of spilled blocks"));
+    HEARTH_ASSIGN(const std::span<const std::byte> bytes,
+                  spills_.Bytes(uint64_t{count} * sizeof(SpilledBlock), "spilled blocks"));
+    packed.spills = reinterpret_cast<const SpilledBlock*>(bytes.data());
+    packed.num_spills = static_cast<int>(count);
+    const int blocks = packed.cols / kQuantBlock;
+    int64_t before = -1;
+    for (uint32_t i = 0; i < count; ++i) {
+      const SpilledBlock& spill = packed.spills[i];
+      const int64_t place = int64_t{spill.row} * blocks + spill.block;
+      const bool inside = spill.row >= 0 && spill.row < packed.rows && spill.block >= 0 &&
+                          spill.block < blocks && std::isfinite(spill.scale);
+      if (!inside || place <= before) {
+        return Error(Code::kCorrupt, "spilled block %u: row %d, block %d of %d x %d", i, spill.row,
+                     spill.block, packed.rows, blocks);
+      }
+      before = place;
+    }
+    return Status();
+  }
+
+  Status NoNumbers() const {
+    return Error(Code::kCorrupt, "packed weights before byte %lld are no numbers",
+                 static_cast<long long>(used()));
+  }
+
+  ByteReader spills_;
+  ThreadPool& pool_;
+};
+
 Status PackedModel::Build(const Model& model, Builder& builder) {
   embedding_ = builder.Matrix(model.embedding);
   final_norm_ = builder.Vector(model.final_norm);
@@ -207,12 +266,71 @@ Status PackedModel::Build(const Model& model, Builder& builder) {
 
 Result<std::unique_ptr<PackedModel>> PackedModel::Make(const Model& model, ThreadPool& pool,
                                                        const Progress& progress) {
+  const bool is_packed = model.file != nullptr && model.file->packed() != nullptr;
+  return is_packed ? Adopt(model, pool, progress) : Pack(model, pool, progress);
+}
+
+Result<std::unique_ptr<PackedModel>> PackedModel::Pack(const Model& model, ThreadPool& pool,
+                                                       const Progress& progress) {
   HEARTH_ASSIGN(LargeBuffer arena, LargeBuffer::Make(static_cast<size_t>(BytesFor(model))));
   std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, arena.bytes()));
   packed->arena_.emplace(std::move(arena));
   Packer packer(*packed, model, pool, progress);
   HEARTH_TRY(packed->Build(model, packer));
   return packed;
+}
+
+namespace {
+
+// Reads every byte, which also brings them into memory.
+Status CheckChunks(const PackedWeights& file, ThreadPool& pool,
+                   const PackedModel::Progress& progress) {
+  const int chunks = file.num_chunks();
+  std::atomic<int> first_bad{chunks}, done{0};
+  pool.RunUneven(chunks, [&](int chunk, int worker) {
+    if (!file.CheckChunk(chunk).ok()) {
+      int known = first_bad;
+      while (chunk < known && !first_bad.compare_exchange_weak(known, chunk)) {
+      }
+    }
+    const int so_far = ++done;
+    if (worker == 0 && progress && so_far % 64 == 0) progress(so_far, chunks);
+  });
+  if (first_bad < chunks) return file.CheckChunk(first_bad);
+  if (progress) progress(chunks, chunks);
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, ThreadPool& pool,
+                                                        const Progress& progress) {
+  const PackedWeights& file = *model.file->packed();
+  if (file.layout() != kPackedLayout) {
+    return Error(Code::kUnsupported, "packed in layout %u, this Hearth uses %u; pack it again",
+                 file.layout(), kPackedLayout);
+  }
+  if (static_cast<int64_t>(file.weights().size()) != BytesFor(model)) {
+    return Error(Code::kCorrupt, "%zu bytes of packed weights, the model needs %lld",
+                 file.weights().size(), static_cast<long long>(BytesFor(model)));
+  }
+  HEARTH_TRY(CheckChunks(file, pool, progress));
+  std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, file.weights()));
+  packed->file_ = model.file;
+  Finder finder(file, pool);
+  HEARTH_TRY(packed->Build(model, finder));
+  HEARTH_TRY(finder.Finish());
+  return packed;
+}
+
+std::string PackedModel::WriteSpills() const {
+  std::string out;
+  for (const auto& spills : spills_) {
+    const auto count = static_cast<uint32_t>(spills->size());
+    out.append(reinterpret_cast<const char*>(&count), sizeof count);
+    out.append(reinterpret_cast<const char*>(spills->data()), count * sizeof(SpilledBlock));
+  }
+  return out;
 }
 
 }  // namespace hearth

@@ -15,6 +15,10 @@
 #include "platform/thread_pool.h"
 namespace hearth {
 
+// Which arrangement a packed file holds: the panels of panels.h, in the order of
+// PackedModel::Build. Another arrangement takes another number, and old files are refused.
+inline constexpr uint32_t kPackedLayout = 1;
+
 struct PackedFfn {
   PackedMatrix gate, up, down;
   const float *gate_bias, *up_bias, *down_bias;  // padded to whole panels, or null
@@ -55,7 +59,11 @@ class PackedModel {
  private:
   class Builder;
   class Packer;
-  class Reader;
+  class Finder;
+  static Result<std::unique_ptr<PackedModel>> Pack(const Model& model, ThreadPool& pool,
+                                                   const Progress& progress);
+  static Result<std::unique_ptr<PackedModel>> Adopt(const Model& model, ThreadPool& pool,
+                                                    const Progress& progress);
   PackedModel(ModelSpec spec, std::span<const std::byte> weights)
       : spec_(std::move(spec)), weights_(weights) {}
   Status Build(const Model& model, Builder& builder);

@@ -54,24 +54,6 @@ Status TooLong(const std::string& path, uint64_t size, size_t max_bytes) {
                max_bytes);
 }
 
-Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return OsError(path, "cannot write");
-    bytes = bytes.subspan(static_cast<size_t>(wrote));
-  }
-  return Status();
-}
-
-Status WriteDraft(const std::string& draft, std::span<const std::byte> bytes) {
-  const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) return OsError(draft, "cannot create");
-  HEARTH_TRY(WriteAll(file.get(), bytes, draft));
-  if (::fsync(file.get()) != 0) return OsError(draft, "cannot sync");
-  return Status();
-}
-
 }  // namespace
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
@@ -144,14 +126,53 @@ Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
   return text;
 }
 
-Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string draft = path + ".tmp";
-  Status written = WriteDraft(draft, bytes);
-  if (written.ok() && ::rename(draft.c_str(), path.c_str()) != 0) {
-    written = OsError(path, "cannot replace");
+Result<DraftFile> DraftFile::Create(const std::string& path, uint64_t num_bytes) {
+  const std::string name = path + ".tmp";
+  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) return OsError(name, "cannot create");
+  DraftFile draft(path, descriptor);
+  if (num_bytes == 0) return draft;
+  // Not every file system can; what matters is whether the disk says it is full.
+  const int why = ::posix_fallocate(descriptor, 0, static_cast<off_t>(num_bytes));
+  if (why == ENOSPC || why == EDQUOT || why == EFBIG) {
+    return Error(Code::kIo, "%s: cannot reserve %" PRIu64 " bytes: %s", path.c_str(), num_bytes,
+                 std::strerror(why));
   }
-  if (!written.ok()) ::unlink(draft.c_str());
-  return written;
+  return draft;
+}
+
+DraftFile::DraftFile(DraftFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+DraftFile::~DraftFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(draft().c_str());
+}
+
+Status DraftFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return OsError(path_, "cannot write");
+    bytes = bytes.subspan(static_cast<size_t>(wrote));
+    offset += static_cast<uint64_t>(wrote);
+  }
+  return Status();
+}
+
+Status DraftFile::Keep() {
+  if (::fsync(descriptor_) != 0) return OsError(path_, "cannot sync");
+  if (::rename(draft().c_str(), path_.c_str()) != 0) return OsError(path_, "cannot replace");
+  ::close(std::exchange(descriptor_, -1));
+  return Status();
+}
+
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes) {
+  HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path, 0));
+  HEARTH_TRY(draft.WriteAt(0, bytes));
+  return draft.Keep();
 }
 
 bool IsDirectory(const std::string& path) {

@@ -33,6 +33,26 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// A file on its way to replace another: written beside it under another name, and gone again unless
+// it was kept. Thread: one.
+class DraftFile {
+ public:
+  // Reserves `num_bytes` where the file system can, so that a full disk is known at once.
+  static Result<DraftFile> Create(const std::string& path, uint64_t num_bytes);
+  DraftFile(DraftFile&& other) noexcept;
+  DraftFile& operator=(DraftFile&&) = delete;
+  ~DraftFile();
+  Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
+  // To disk, and in place of `path`: a reader sees the old bytes or the new ones.
+  Status Keep();
+
+ private:
+  DraftFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  std::string draft() const { return path_ + ".tmp"; }
+  std::string path_;
+  int descriptor_;  // -1 once kept or moved away
+};
+
 // The whole file as text; larger than `max_bytes` is an error, not a cut.
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes);
 // Replaces the file's content in one step: a reader sees the old bytes or the new ones.

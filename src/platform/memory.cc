@@ -47,6 +47,41 @@ LargeBuffer::~LargeBuffer() {
   if (length > 0) ::munmap(bytes_.data(), length);
 }
 
+Result<SparseBytes> SparseBytes::Make(size_t num_bytes) {
+  if (num_bytes == 0) return Error(Code::kInvalid, "0 bytes of address space");
+  void* found =
+      ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) {
+    return Error(Code::kExhausted, "no address space of %zu bytes: %s", num_bytes,
+                 std::strerror(errno));
+  }
+  return SparseBytes({static_cast<std::byte*>(found), num_bytes});
+}
+
+SparseBytes::SparseBytes(SparseBytes&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+SparseBytes& SparseBytes::operator=(SparseBytes&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SparseBytes::~SparseBytes() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+Status SparseBytes::Fill(size_t offset, std::span<const std::byte> part) {
+  HEARTH_CHECK(offset <= bytes_.size() && part.size() <= bytes_.size() - offset);
+  if (part.empty()) return Status();
+  constexpr size_t kPage = 4096;
+  const size_t begin = offset / kPage * kPage, size = offset + part.size() - begin;
+  if (::mprotect(bytes_.data() + begin, size, PROT_READ | PROT_WRITE) != 0) {
+    return Error(Code::kExhausted, "cannot use %zu bytes: %s", size, std::strerror(errno));
+  }
+  std::memcpy(bytes_.data() + offset, part.data(), part.size());
+  static_cast<void>(::mprotect(bytes_.data() + begin, size, PROT_READ));
+  return Status();
+}
+
 uint64_t FreeMemoryBytes() {
   struct sysinfo info;
   if (::sysinfo(&info) != 0) return 0;

@@ -28,6 +28,24 @@ class LargeBuffer {
   std::span<std::byte> bytes_;
 };
 
+// A file of which only some pieces were kept, at the offsets they had. Like a sparse file it reads
+// as zeros elsewhere and takes no memory there. Thread: fill from one; then any.
+class SparseBytes {
+ public:
+  // kExhausted when the system will not give the address space; kInvalid for 0 bytes.
+  static Result<SparseBytes> Make(size_t num_bytes);
+  SparseBytes(SparseBytes&& other) noexcept;
+  SparseBytes& operator=(SparseBytes&& other) noexcept;
+  ~SparseBytes();
+  // The part must lie inside.
+  Status Fill(size_t offset, std::span<const std::byte> part);
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit SparseBytes(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
 // Memory that nobody uses, not even as a cache; 0 when the system does not say. A hint: it changes.
 uint64_t FreeMemoryBytes();
 

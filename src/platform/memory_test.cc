@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <vector>
 
 namespace hearth {
 namespace {
@@ -58,6 +59,23 @@ TEST(LargeBuffer, GivesEverythingBack) {
   for (size_t i = 0; i < 64; ++i) ASSERT_TRUE(LargeBuffer::Make((i << 20) + 1).ok());
   // One lost piece per round would be 64 huge pages, 32768 small ones.
   EXPECT_LT(AddressSpacePages(), before + 1024);
+}
+
+TEST(SparseBytes, HoldsWhatWasFilledAndNothingElse) {
+  Result<SparseBytes> made = SparseBytes::Make(size_t{1} << 40);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const std::vector<std::byte> part(5000, std::byte{7});
+  ASSERT_TRUE(made->Fill(100, part).ok());
+  ASSERT_TRUE(made->Fill(4096 * 9 + 1, part).ok());
+  const SparseBytes moved = *std::move(made);
+  EXPECT_EQ(moved.bytes().size(), size_t{1} << 40);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), moved.bytes().begin() + 100));
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), moved.bytes().begin() + 4096 * 9 + 1));
+  EXPECT_TRUE(AllZero(moved.bytes().first(100)));
+  EXPECT_TRUE(AllZero(moved.bytes().subspan(5100, 4096 * 9 + 1 - 5100)));
+  EXPECT_TRUE(AllZero(moved.bytes().subspan(size_t{1} << 39, 10000)));
+  EXPECT_FALSE(SparseBytes::Make(0).ok());
+  EXPECT_EQ(SparseBytes::Make(SIZE_MAX / 2).status().code(), Code::kExhausted);
 }
 
 }  // namespace

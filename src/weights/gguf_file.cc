@@ -57,7 +57,7 @@ std::string ShardSuffix(uint64_t number, uint64_t count) {
 class GgufFile final : public WeightFile {
  public:
   static Result<std::unique_ptr<WeightFile>> Open(const std::string& path);
-  static Result<std::unique_ptr<WeightFile>> FromBytes(std::span<const std::byte> bytes);
+  static Result<std::unique_ptr<WeightFile>> FromShards(std::span<const ShardBytes> shards);
 
   WeightFormat format() const override { return WeightFormat::kGguf; }
   Result<TensorView> Find(std::string_view name) const override;
@@ -67,6 +67,13 @@ class GgufFile final : public WeightFile {
   int num_shards() const override { return static_cast<int>(paths_.size()); }
   const GgufMetadata* metadata() const override { return &metadata_; }
   const Json* config() const override { return nullptr; }
+  std::vector<ShardBytes> shards() const override {
+    std::vector<ShardBytes> shards;
+    for (const MappedFile& map : maps_) {
+      shards.push_back({map.path().substr(map.path().rfind('/') + 1), map.bytes()});
+    }
+    return shards;
+  }
   void Release(std::span<const std::byte> bytes, bool from_cache) const override {
     for (const MappedFile& map : maps_) map.Release(bytes, from_cache);
   }
@@ -74,7 +81,10 @@ class GgufFile final : public WeightFile {
  private:
   explicit GgufFile(std::string path) { paths_.push_back(std::move(path)); }
   Status OpenSet(const Split& first);
+  Status CheckCount(const Split& first) const;
   Status OpenShard(const std::string& path, uint64_t number, const Split& first);
+  Status AddShard(const std::string& path, std::span<const std::byte> bytes, uint64_t number,
+                  const Split& first);
   Status AddTensors(const Gguf& gguf);
 
   struct Place {
@@ -104,20 +114,22 @@ Result<std::unique_ptr<WeightFile>> GgufFile::Open(const std::string& path) {
   return std::unique_ptr<WeightFile>(std::move(file));
 }
 
-Result<std::unique_ptr<WeightFile>> GgufFile::FromBytes(std::span<const std::byte> bytes) {
-  auto gguf = ParseGguf(bytes);
-  if (!gguf.ok()) return std::move(gguf).status().Within(kInMemory);
-  auto split = SplitOf(*gguf);
-  if (!split.ok()) return std::move(split).status().Within(kInMemory);
-  if (split->count > 1) {
-    return Error(Code::kUnsupported, "%s: one of a split set of %" PRIu64 " files", kInMemory,
-                 split->count);
+Result<std::unique_ptr<WeightFile>> GgufFile::FromShards(std::span<const ShardBytes> shards) {
+  const ShardBytes& head = shards.front();
+  HEARTH_ASSIGN(Gguf gguf, ParseGguf(head.bytes).Within(head.name));
+  HEARTH_ASSIGN(const Split split, SplitOf(gguf).Within(head.name));
+  if (split.count != shards.size()) {
+    return Error(Code::kUnsupported, "%s: one of a split set of %" PRIu64 " files",
+                 head.name.c_str(), split.count);
   }
-  std::unique_ptr<GgufFile> file(new GgufFile(kInMemory));
-  file->file_bytes_ = bytes.size();
-  HEARTH_TRY(file->AddTensors(*gguf));
-  file->metadata_ = std::move(gguf->metadata);
-  HEARTH_TRY(file->OpenSet(*split).Within(kInMemory));
+  std::unique_ptr<GgufFile> file(new GgufFile(head.name));
+  file->file_bytes_ = head.bytes.size();
+  HEARTH_TRY(file->AddTensors(gguf));
+  file->metadata_ = std::move(gguf.metadata);
+  for (size_t i = 1; i < shards.size(); ++i) {
+    HEARTH_TRY(file->AddShard(shards[i].name, shards[i].bytes, i, split));
+  }
+  HEARTH_TRY(file->CheckCount(split).Within(head.name));
   return std::unique_ptr<WeightFile>(std::move(file));
 }
 
@@ -142,6 +154,10 @@ Status GgufFile::OpenSet(const Split& first) {
       HEARTH_TRY(OpenShard(prefix + ShardSuffix(i, first.count), i, first));
     }
   }
+  return CheckCount(first);
+}
+
+Status GgufFile::CheckCount(const Split& first) const {
   if (tensors_.size() == first.num_tensors) return Status();
   return Error(Code::kCorrupt,
                "split.tensors.count is %" PRIu64 ", but the %zu files hold %zu tensors",
@@ -150,7 +166,14 @@ Status GgufFile::OpenSet(const Split& first) {
 
 Status GgufFile::OpenShard(const std::string& path, uint64_t number, const Split& first) {
   HEARTH_ASSIGN(MappedFile map, MappedFile::Open(path));
-  auto gguf = ParseGguf(map.bytes());
+  const std::span<const std::byte> bytes = map.bytes();
+  maps_.push_back(std::move(map));
+  return AddShard(path, bytes, number, first);
+}
+
+Status GgufFile::AddShard(const std::string& path, std::span<const std::byte> bytes,
+                          uint64_t number, const Split& first) {
+  auto gguf = ParseGguf(bytes);
   if (!gguf.ok()) return std::move(gguf).status().Within(path);
   auto split = SplitOf(*gguf);
   if (!split.ok()) return std::move(split).status().Within(path);
@@ -163,9 +186,8 @@ Status GgufFile::OpenShard(const std::string& path, uint64_t number, const Split
                  path.c_str(), number + 1, first.count, first.num_tensors, split->number + 1,
                  split->count, split->num_tensors);
   }
-  file_bytes_ += map.bytes().size();
+  file_bytes_ += bytes.size();
   paths_.push_back(path);
-  maps_.push_back(std::move(map));
   return AddTensors(*gguf);
 }
 
@@ -197,7 +219,12 @@ Result<std::unique_ptr<WeightFile>> OpenGguf(const std::string& path) {
 }
 
 Result<std::unique_ptr<WeightFile>> OpenGgufBytes(std::span<const std::byte> bytes) {
-  return GgufFile::FromBytes(bytes);
+  const ShardBytes only{kInMemory, bytes};
+  return GgufFile::FromShards({&only, 1});
+}
+
+Result<std::unique_ptr<WeightFile>> OpenGgufShards(std::span<const ShardBytes> shards) {
+  return GgufFile::FromShards(shards);
 }
 
 }  // namespace hearth

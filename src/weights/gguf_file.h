@@ -15,4 +15,7 @@ Result<std::unique_ptr<WeightFile>> OpenGguf(const std::string& path);
 // A file that is in memory already; `bytes` must outlive the result. No split sets.
 Result<std::unique_ptr<WeightFile>> OpenGgufBytes(std::span<const std::byte> bytes);
 
+// The same for all files of a set, in order.
+Result<std::unique_ptr<WeightFile>> OpenGgufShards(std::span<const ShardBytes> shards);
+
 }  // namespace hearth

@@ -35,8 +35,7 @@ bool IsPlainShardName(std::string_view name) {
          name.front() != '.' && std::all_of(name.begin(), name.end(), is_plain);
 }
 
-Result<Json> ReadObject(const std::string& path, size_t max_bytes) {
-  HEARTH_ASSIGN(const std::string text, ReadTextFile(path, max_bytes));
+Result<Json> ParseObject(const std::string& path, std::string_view text, size_t max_bytes) {
   JsonLimits limits;
   limits.max_bytes = max_bytes;
   // An index spends one value on a tensor, so this leaves the refusal to the count of tensors.
@@ -49,6 +48,11 @@ Result<Json> ReadObject(const std::string& path, size_t max_bytes) {
     return Error(Code::kCorrupt, "%s: expected an object", path.c_str());
   }
   return parsed;
+}
+
+Result<Json> ReadObject(const std::string& path, size_t max_bytes) {
+  HEARTH_ASSIGN(const std::string text, ReadTextFile(path, max_bytes));
+  return ParseObject(path, text, max_bytes);
 }
 
 struct Placement {
@@ -169,6 +173,8 @@ Result<Layout> FindLayout(const std::string& directory) {
 class SafetensorsDir final : public WeightFile {
  public:
   static Result<std::unique_ptr<WeightFile>> Open(const Layout& layout);
+  static Result<std::unique_ptr<WeightFile>> FromShards(const std::string& name, Json config,
+                                                        std::span<const ShardBytes> shards);
 
   WeightFormat format() const override {
     return Has("block.0.attn.qkv.weight") ? WeightFormat::kOpenAi : WeightFormat::kHuggingFace;
@@ -185,13 +191,21 @@ class SafetensorsDir final : public WeightFile {
   const GgufMetadata* metadata() const override { return nullptr; }
   const Json* config() const override { return &config_; }
   void Release(std::span<const std::byte> bytes, bool from_cache) const override {
-    for (const Shard& shard : shards_) shard.file.Release(bytes, from_cache);
+    for (const Shard& shard : shards_) {
+      if (shard.file) shard.file->Release(bytes, from_cache);
+    }
+  }
+  std::vector<ShardBytes> shards() const override {
+    std::vector<ShardBytes> shards;
+    for (const Shard& shard : shards_) shards.push_back({shard.name, shard.bytes});
+    return shards;
   }
 
  private:
   struct Shard {
     std::string name;
-    MappedFile file;
+    std::optional<MappedFile> file;  // none when the bytes belong to somebody else
+    std::span<const std::byte> bytes;
     std::vector<SafetensorsTensor> tensors;
   };
   struct Located {
@@ -203,6 +217,7 @@ class SafetensorsDir final : public WeightFile {
   SafetensorsDir(std::string directory, Json config)
       : directory_(std::move(directory)), config_(std::move(config)) {}
   Status Map(const std::vector<std::string>& names);
+  Status AddShard(Shard shard);
   Status BuildIndex();
   Status CheckAgainst(const std::vector<Placement>& index) const;
   const TensorView* Look(std::string_view name) const;
@@ -215,6 +230,7 @@ class SafetensorsDir final : public WeightFile {
   // would make it quadratic; 16 comparisons find one of 65,536.
   std::vector<Located> by_name_;
   uint64_t file_bytes_ = 0;
+  size_t num_tensors_ = 0;
 };
 
 Result<std::unique_ptr<WeightFile>> SafetensorsDir::Open(const Layout& layout) {
@@ -226,24 +242,43 @@ Result<std::unique_ptr<WeightFile>> SafetensorsDir::Open(const Layout& layout) {
   return std::unique_ptr<WeightFile>(std::move(dir));
 }
 
+Result<std::unique_ptr<WeightFile>> SafetensorsDir::FromShards(const std::string& name, Json config,
+                                                               std::span<const ShardBytes> shards) {
+  std::unique_ptr<SafetensorsDir> dir(new SafetensorsDir(name, std::move(config)));
+  for (const ShardBytes& shard : shards) {
+    HEARTH_TRY(dir->AddShard({shard.name, std::nullopt, shard.bytes, {}}));
+  }
+  HEARTH_TRY(dir->BuildIndex());
+  return std::unique_ptr<WeightFile>(std::move(dir));
+}
+
 Status SafetensorsDir::Map(const std::vector<std::string>& names) {
-  size_t num_tensors = 0;
   for (const std::string& name : names) {
     HEARTH_ASSIGN(MappedFile file, MappedFile::Open(Join(directory_, name)));
-    HEARTH_ASSIGN(Safetensors parsed, ParseSafetensors(file.bytes()).Within(file.path()));
-    num_tensors += parsed.tensors.size();
-    if (num_tensors > kMaxSafetensorsTensors) {
-      return Error(Code::kUnsupported, "%s: more than %zu tensors", directory_.c_str(),
-                   kMaxSafetensorsTensors);
-    }
-    file_bytes_ += file.bytes().size();
-    shards_.push_back({name, std::move(file), std::move(parsed.tensors)});
+    const std::span<const std::byte> bytes = file.bytes();
+    HEARTH_TRY(AddShard({name, std::move(file), bytes, {}}));
   }
-  if (num_tensors > 0) return Status();
-  return Error(Code::kCorrupt, "%s: no tensor in %zu files", directory_.c_str(), names.size());
+  return Status();
+}
+
+Status SafetensorsDir::AddShard(Shard shard) {
+  HEARTH_ASSIGN(Safetensors parsed,
+                ParseSafetensors(shard.bytes).Within(Join(directory_, shard.name)));
+  num_tensors_ += parsed.tensors.size();
+  if (num_tensors_ > kMaxSafetensorsTensors) {
+    return Error(Code::kUnsupported, "%s: more than %zu tensors", directory_.c_str(),
+                 kMaxSafetensorsTensors);
+  }
+  file_bytes_ += shard.bytes.size();
+  shard.tensors = std::move(parsed.tensors);
+  shards_.push_back(std::move(shard));
+  return Status();
 }
 
 Status SafetensorsDir::BuildIndex() {
+  if (num_tensors_ == 0) {
+    return Error(Code::kCorrupt, "%s: no tensor in %zu files", directory_.c_str(), shards_.size());
+  }
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     for (const SafetensorsTensor& tensor : shards_[shard].tensors) {
       by_name_.push_back({tensor.name, tensors_.size(), shard});
@@ -314,6 +349,13 @@ Result<std::unique_ptr<WeightFile>> OpenSafetensors(const std::string& path) {
     return Error(Code::kInvalid, "%s: not part of the checkpoint in its directory", path.c_str());
   }
   return SafetensorsDir::Open(layout);
+}
+
+Result<std::unique_ptr<WeightFile>> OpenSafetensorsShards(const std::string& name,
+                                                          std::string_view config,
+                                                          std::span<const ShardBytes> shards) {
+  HEARTH_ASSIGN(Json parsed, ParseObject(name + ": " + kConfig, config, kMaxConfigBytes));
+  return SafetensorsDir::FromShards(name, std::move(parsed), shards);
 }
 
 }  // namespace hearth

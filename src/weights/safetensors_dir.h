@@ -2,7 +2,9 @@
 // A directory of safetensors files as one checkpoint: Hugging Face's layout or OpenAI's original.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "weights/weight_file.h"
@@ -13,5 +15,11 @@ namespace hearth {
 // set of shards numbered `x-00001-of-0000N.safetensors`. When it holds none of these its
 // subdirectory `original` is opened instead.
 Result<std::unique_ptr<WeightFile>> OpenSafetensors(const std::string& path);
+
+// A checkpoint that is in memory already: config.json as text, and the shards, whose bytes must
+// outlive the result. `name` is for messages.
+Result<std::unique_ptr<WeightFile>> OpenSafetensorsShards(const std::string& name,
+                                                          std::string_view config,
+                                                          std::span<const ShardBytes> shards);
 
 }  // namespace hearth

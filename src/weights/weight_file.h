@@ -22,11 +22,18 @@ struct NamedTensor {
   TensorView tensor;
 };
 
+// One file of a checkpoint: its plain name and its bytes as they are mapped.
+struct ShardBytes {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
 // Weights as a backend once arranged them for itself, kept in a file (packed_file.h).
 // Thread: immutable; CheckChunk may run on many threads.
 class PackedWeights {
  public:
   virtual ~PackedWeights() = default;
+  virtual uint32_t layout() const = 0;  // which arrangement; the backend knows
   virtual std::span<const std::byte> weights() const = 0;
   virtual std::span<const std::byte> spills() const = 0;
   // Both lie in chunks that have a hash each. Nothing was compared yet; kCorrupt names the file,
@@ -39,8 +46,9 @@ class PackedWeights {
 // Thread: immutable once open; share freely.
 class WeightFile {
  public:
-  // `path` is a .gguf file (the first of a split set stands for all), a Hugging Face directory, or
-  // a directory in OpenAI's original layout. A .safetensors file stands for its directory.
+  // `path` is a .gguf file (the first of a split set stands for all), a Hugging Face directory, a
+  // directory in OpenAI's original layout, or what `hearth pack` made of one of these. A
+  // .safetensors file stands for its directory.
   static Result<std::unique_ptr<WeightFile>> Open(const std::string& path);
   virtual ~WeightFile() = default;
   virtual WeightFormat format() const = 0;
@@ -53,6 +61,7 @@ class WeightFile {
   // The description: GGUF's metadata, or config.json. Exactly one is non-null.
   virtual const GgufMetadata* metadata() const = 0;
   virtual const Json* config() const = 0;
+  virtual std::vector<ShardBytes> shards() const = 0;
   // Null for a checkpoint. When there are packed weights, tensors have names, formats and shapes,
   // but no bytes that may be read.
   virtual const PackedWeights* packed() const { return nullptr; }

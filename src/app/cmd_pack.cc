@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// hearth pack: a checkpoint arranged for this program once, so that starting it takes seconds.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "app/commands.h"
+#include "app/open_backend.h"
+#include "app/open_model.h"
+#include "base/json.h"
+#include "cpu/packed_model.h"
+#include "platform/file.h"
+#include "weights/packed_file.h"
+
+namespace hearth {
+namespace {
+
+struct PackFlags {
+  std::string in, out;
+  CpuFlags cpu;
+};
+
+// What a directory holds beside its weights that a model cannot talk without.
+Result<std::vector<NamedText>> TextsOf(const std::string& path, const WeightFile& file) {
+  std::vector<NamedText> texts;
+  if (file.config() == nullptr) return texts;
+  texts.push_back({"config.json", WriteJson(*file.config())});
+  const std::string directory = IsDirectory(path) ? path : path.substr(0, path.rfind('/') + 1);
+  constexpr size_t kMaxBytes = size_t{64} << 20;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+    const std::string from = directory.empty() ? name : directory + "/" + name;
+    if (!FileExists(from)) continue;
+    HEARTH_ASSIGN(std::string text, ReadTextFile(from, kMaxBytes));
+    texts.push_back({name, std::move(text)});
+  }
+  return texts;
+}
+
+void ShowWriting(int64_t done, int64_t total) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\rwriting %3d %%%s", static_cast<int>(100 * done / total),
+               done == total ? "\r\x1b[K" : "");
+}
+
+Status Pack(const PackFlags& flags) {
+  HEARTH_ASSIGN(const Model model, OpenModel(flags.in));
+  if (model.file->packed() != nullptr) {
+    return Error(Code::kInvalid, "%s: packed already", flags.in.c_str());
+  }
+  if (IsDirectory(flags.out)) {
+    return Error(Code::kInvalid, "%s: is a directory", flags.out.c_str());
+  }
+  HEARTH_ASSIGN(const std::vector<NamedText> texts, TextsOf(flags.in, *model.file));
+  HEARTH_ASSIGN(const std::vector<PackedSource> sources, SourcesOf(*model.file, texts));
+  CpuOptions options;
+  HEARTH_TRY(FillFrom(flags.cpu, options));
+  options.max_step_tokens = 0;
+  HEARTH_TRY(CheckFits(PlanMemory(model, options), UsableMemoryBytes()).Within(flags.in));
+  ThreadPool pool(options.num_threads);
+  HEARTH_ASSIGN(const std::unique_ptr<PackedModel> packed,
+                PackedModel::Make(model, pool, options.on_progress).Within(flags.in));
+  const std::string spills = packed->WriteSpills();
+  const PackedContent content{kPackedLayout, sources, packed->weights(), spills};
+  HEARTH_TRY(WritePackedFile(flags.out, content, ShowWriting));
+  std::printf("%s: %.2f GiB of weights, packed from %s\n", flags.out.c_str(),
+              static_cast<double>(packed->weights().size()) / (1 << 30), flags.in.c_str());
+  return Status();
+}
+
+}  // namespace
+
+void AddPack(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<PackFlags>();
+  CLI::App* sub = app.add_subcommand(
+      "pack",
+      "Arrange a model for the CPU once and write it to a file that every command takes as a "
+      "model. It starts in seconds, is checked by hash at every start, and gives the same bits. "
+      "Needs the memory and the disk space of the weights; an old OUT is replaced in one step");
+  sub->add_option("in", flags->in, "A .gguf file or a directory with safetensors")->required();
+  sub->add_option("out", flags->out, "The packed file")->required();
+  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
+      ->check(CLI::Range(1, 1024));
+  sub->callback([&chosen, flags] { chosen = [flags] { return Pack(*flags); }; });
+}
+
+}  // namespace hearth

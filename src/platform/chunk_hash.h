@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hash that tells whether bytes are still those that were written. It finds torn writes and rot,
+// not forgery.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+namespace hearth {
+
+// Four CRC-32C sums side by side, each over a quarter of the bytes: one sum waits for itself three
+// cycles a word, four keep the processor's one unit for it busy. Quarters are multiples of 8 bytes;
+// what is left over belongs to the last. A change of up to 32 bits in a row is always found.
+using ChunkHash = std::array<uint32_t, 4>;
+ChunkHash HashOf(std::span<const std::byte> bytes);
+std::string HexOf(const ChunkHash& hash);
+
+// The plain CRC-32C (Castagnoli) of `bytes`, a bit at a time by table: the definition, and what
+// runs where the processor has no instruction for it.
+uint32_t PlainCrc32c(std::span<const std::byte> bytes);
+
+}  // namespace hearth
