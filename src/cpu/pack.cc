@@ -296,23 +296,28 @@ bool CheckPanels(const PackedMatrix& packed, int panel_begin, int panel_end) {
         static_cast<size_t>((row_end - row_begin) * packed.panel_bytes));
     return CheckBlocks(static_cast<DType>(packed.dtype), std::as_bytes(rows)).ok();
   }
-  bool sound = true;
+  // Gathered without a branch, so that the compiler can use whole vectors.
+  uint8_t wrong = 0;
   for (int p = panel_begin; p < panel_end; ++p) {
     const uint8_t* panel = packed.data + p * packed.panel_bytes;
+    const int num_scales = blocks * kPanelRows;
     if (packed.kind == PackKind::kQ8) {
       const uint16_t* factors = Q8Scales(panel);
-      for (int i = 0; i < blocks * kPanelRows; ++i) {
-        sound &= (factors[i] & kF16Exponent) != kF16Exponent;
+      uint16_t suspects = 0;
+      for (int i = 0; i < num_scales; ++i) {
+        // Carries into the sign when all exponent bits are set.
+        suspects |= static_cast<uint16_t>((factors[i] & kF16Exponent) + 0x0400);
       }
+      wrong |= static_cast<uint8_t>(suspects >> 15);
       continue;
     }
     const uint8_t *bases = Mxfp4Bases(panel), *shifts = Mxfp4Shifts(panel, packed.cols);
     for (int i = 0; i < NumChunks(packed.cols) * kPanelRows; ++i) {
-      sound &= bases[i] >= 1 && bases[i] < kSuspectExponent;
+      wrong |= static_cast<uint8_t>(bases[i] < 1 || bases[i] >= kSuspectExponent);
     }
-    for (int i = 0; i < blocks * kPanelRows; ++i) sound &= (shifts[i] & 0xcf) == 0;
+    for (int i = 0; i < num_scales; ++i) wrong |= shifts[i] & 0xcf;
   }
-  return sound;
+  return wrong == 0;
 }
 
 void UnpackRow(const PackedMatrix& packed, int row, float* out) {

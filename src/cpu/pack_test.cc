@@ -145,6 +145,45 @@ TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
   }
 }
 
+TEST(Pack, ForeignPanelsAreChecked) {
+  Rng rng(6);
+  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0, DType::kBf16}) {
+    const int cols = 1152, rows = 40;
+    MatView view;
+    view.dtype = dtype;
+    view.rows = rows;
+    view.cols = cols;
+    const PackKind kind = PackKindOf(view);
+    testing::Lines lines(static_cast<size_t>(PackedBytes(view)));
+    if (kind == PackKind::kMxfp4) std::memset(lines.data(), 1, size_t{3} * kPanelRows);
+    for (int p = 0; kind == PackKind::kMxfp4 && p < NumPanels(rows); ++p) {
+      std::memset(lines.data() + p * PanelBytesOf(view), 120, size_t{2} * kPanelRows);
+    }
+    const PackedMatrix packed{kind,         static_cast<uint8_t>(dtype), rows,    cols,
+                              lines.data(), PanelBytesOf(view),          nullptr, 0};
+    EXPECT_TRUE(CheckPanels(packed, 0, NumPanels(rows))) << NameOf(dtype);
+    const auto refuses = [&](int64_t at, uint8_t byte) {
+      uint8_t& place = lines.data()[at];
+      const uint8_t before = std::exchange(place, byte);
+      EXPECT_FALSE(CheckPanels(packed, 0, NumPanels(rows))) << NameOf(dtype) << " " << at;
+      place = before;
+    };
+    const int64_t last = 2 * PanelBytesOf(view);
+    if (dtype == DType::kMxfp4) {
+      refuses(0, 0);
+      refuses(last + 2 * kPanelRows - 1, 253);
+      refuses(Mxfp4ShiftsAt(cols), 0x40);
+      refuses(last + Mxfp4ShiftsAt(cols) + 36 * kPanelRows - 1, 1);
+    } else if (dtype == DType::kQ8_0) {
+      refuses(1, 0x7c);
+      refuses(last + 36 * kPanelRows * 2 - 1, 0xff);
+    } else {
+      lines.data()[0] = 0x80;
+      refuses(1, 0x7f);
+    }
+  }
+}
+
 TEST(Pack, PanelsStartOnLinesAndPadWithZeros) {
   Rng rng(4);
   for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {
