@@ -57,7 +57,7 @@ void Note(const std::string& text) {
 Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
                           const std::vector<BenchCase>& cases, BenchRecord::OfModel& found) {
   const auto start = std::chrono::steady_clock::now();
-  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModel(flags.model));
   found.name = model.spec.name.empty() ? flags.model : model.spec.name;
   found.family = NameOf(model.spec.family);
   found.costs = CostsOf(model);
