@@ -26,8 +26,9 @@ struct Digit {
 constexpr Digit kDigits[] = {{21, 2047}, {10, 2047}, {0, 1023}};
 constexpr uint32_t kBuckets = 2048;
 
-// Clearing and reading the buckets costs as much as sorting about this many (sampler_bench).
-constexpr size_t kFewEnoughToSort = 256;
+// Clearing and reading the buckets takes 2 us; sorting 64 takes 1.9 us, 128 already 4.8 us
+// (Sapphire Rapids, 2.1 GHz).
+constexpr size_t kFewEnoughToSort = 64;
 
 uint64_t OrderOf(const Candidate& candidate) {
   return uint64_t{KeyOf(candidate.logit)} << 32 | static_cast<uint32_t>(candidate.token);

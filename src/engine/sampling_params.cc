@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMaxBiases = 1024, kMaxBadWords = 1024, kMaxBadWordTokens = 64;
 constexpr size_t kMaxBreakers = 64, kMaxStops = 64;
 constexpr int kMany = 1 << 24;
-constexpr int kMaxDryWindow = 1 << 17;  // DRY reads its window each step; 131072 take 0.4 ms
+constexpr int kMaxDryWindow = 1 << 17;  // DRY reads its window each step: 0.4 to 0.7 ms
 
 // Written so that NaN is outside every range.
 template <class Number>
