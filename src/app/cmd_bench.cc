@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 
 #include "app/bench_output.h"
@@ -14,6 +13,7 @@
 #include "app/bench_work.h"
 #include "app/commands.h"
 #include "app/open_model.h"
+#include "app/today.h"
 #include "cpu/yardstick.h"
 #include "platform/file.h"
 #include "platform/topology.h"
@@ -120,14 +120,6 @@ Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, BenchRe
   return Status();
 }
 
-std::string Today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
-
 Status WriteText(const std::string& path, const std::string& text) {
   return WriteFileAtomically(path, std::as_bytes(std::span(text)));
 }
@@ -137,7 +129,7 @@ Status Bench(const Flags& flags) {
   HEARTH_TRY(FillFrom(flags.cpu, options));
   const Topology topology = ReadTopology();
   BenchRecord record;
-  record.date = Today();
+  record.date = TodayUtc();
   record.version = HEARTH_VERSION;
   record.processor = ProcessorName();
   record.isa = NameOf(options.isa);
@@ -204,6 +196,7 @@ void AddBench(CLI::App& app, Command& chosen) {
   bench->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
   bench->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
       ->check(CLI::Range(1, 1024));
+  AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.
   for (CLI::App* sub : bench->get_subcommands({})) {
     sub->preparse_callback([model](size_t) { model->required(false); });

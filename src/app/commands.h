@@ -24,5 +24,6 @@ void AddPack(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);
 void AddBench(CLI::App& app, Command& chosen);
+void AddBenchLoad(CLI::App& bench, Command& chosen);  // of `hearth bench`
 
 }  // namespace hearth

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/load_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hearth {
+namespace {
+
+std::string PercentileLine(const char* name, const Percentiles& p, double scale) {
+  return fmt::format("{:<22} {:>7} {:>9.4g} {:>9.4g} {:>9.4g} {:>9.4g} {:>9.4g}\n", name, p.count,
+                     p.mean * scale, p.p50 * scale, p.p90 * scale, p.p99 * scale, p.most * scale);
+}
+
+std::string PercentileHead() {
+  return fmt::format("{:<22} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}\n", "", "count", "mean", "p50",
+                     "p90", "p99", "most");
+}
+
+Json PercentileJson(const Percentiles& p) {
+  return JsonObject{{"count", p.count}, {"mean", p.mean}, {"p50", p.p50},
+                    {"p90", p.p90},     {"p99", p.p99},   {"most", p.most}};
+}
+
+int64_t NumGenerated(const LoadReport& report) {
+  int64_t count = 0;
+  for (const LoadReply& reply : report.load.replies) {
+    count += static_cast<int64_t>(reply.tokens.size());
+  }
+  return count;
+}
+
+std::string StepLines(const LoadReport& report) {
+  const StepSummary summary = SummaryOf(report.steps);
+  return fmt::format(
+      "{} steps of {:.1f} sequences, {} tokens; planning, sampling, booking and telling took "
+      "{:.2f} % of them\n",
+      summary.steps, summary.mean_sequences, summary.tokens, 100 * summary.own_share());
+}
+
+std::string ChatLines(const LoadReport& report) {
+  const LoadOptions& options = report.options;
+  std::string out =
+      options.rate > 0
+          ? fmt::format("{} chats, {} new ones per second", options.num_chats(), options.rate)
+          : fmt::format("{} chats, {} at a time", options.num_chats(), options.clients);
+  out += fmt::format("; {} turns each, {} preambles of about {} tokens\n", options.turns,
+                     options.apps, options.preamble_tokens);
+  int64_t problems = 0, preempted = 0;
+  for (const LoadReply& reply : report.load.replies) {
+    problems += reply.problem.empty() ? 0 : 1;
+    preempted += reply.num_preempted;
+  }
+  out += fmt::format("{} replies in {:.2f} s, {} refused, {} ended early, {} preemptions\n\n",
+                     report.load.replies.size(), report.load.seconds, report.load.num_refused,
+                     problems, preempted);
+  out += PercentileHead();
+  out += PercentileLine("first token, s", PercentilesOf(FirstTokenSeconds(report.load.replies)), 1);
+  out += PercentileLine("between tokens, ms", PercentilesOf(TokenGaps(report.load.replies)), 1e3);
+  out += fmt::format("\n{} tokens generated, {:.1f} a second; {:.1f} % of prompt tokens cached\n",
+                     NumGenerated(report), report.generated_per_s(), 100 * report.hit_share());
+  if (report.own_rate) {
+    out += fmt::format(
+        "{} chats at a time generate {:.1f} tokens a second; the backend alone, {} sequences after "
+        "{} tokens, {:.1f}: {:.1f} % of it\n",
+        options.clients, report.generated_per_s(), options.clients, report.mean_context,
+        *report.own_rate, 100 * report.generated_per_s() / *report.own_rate);
+  }
+  return out;
+}
+
+std::string LongPromptLines(const LoadReport& report) {
+  const LongPromptRecord& record = report.beside;
+  const Percentiles before = PercentilesOf(TokenGaps(record.streams, 0, record.from_s));
+  const Percentiles during = PercentilesOf(TokenGaps(record.streams, record.from_s, record.to_s));
+  std::string out = fmt::format("{} streams decode; a prompt of {} tokens comes\n\n",
+                                report.long_prompt->streams, report.long_prompt->prompt_tokens);
+  out += PercentileHead();
+  out += PercentileLine("before it, ms", before, 1e3);
+  out += PercentileLine("beside it, ms", during, 1e3);
+  out += fmt::format(
+      "\np99 between tokens beside the prompt: {:.1f} ms, {:.2f} of the bound of "
+      "{:.0f} ms; the longest pause: {:.1f} ms\n",
+      1e3 * during.p99, during.p99 / report.itl_target_s, 1e3 * report.itl_target_s,
+      1e3 * during.most);
+  if (record.prompt.heard_s.empty()) {
+    out += fmt::format("the prompt said nothing within {:.0f} s\n", record.to_s - record.from_s);
+  } else {
+    const double seconds = record.prompt.heard_s.front() - record.prompt.sent_s;
+    out +=
+        fmt::format("the prompt's first token came after {:.2f} s: {:.1f} tokens of it a second\n",
+                    seconds, record.prompt.num_prompt / seconds);
+  }
+  return out;
+}
+
+Json ReplyJson(const LoadReply& reply) {
+  JsonArray heard;
+  for (const double s : reply.heard_s) heard.emplace_back(s);
+  return JsonObject{{"sent_s", reply.sent_s},           {"ended_s", reply.ended_s},
+                    {"prompt", reply.num_prompt},       {"cached", reply.num_cached},
+                    {"preempted", reply.num_preempted}, {"problem", reply.problem},
+                    {"heard_s", std::move(heard)}};
+}
+
+}  // namespace
+
+double LoadReport::generated_per_s() const {
+  return load.seconds > 0 ? static_cast<double>(NumGenerated(*this)) / load.seconds : 0;
+}
+
+double LoadReport::hit_share() const {
+  double cached = 0, prompt = 0;
+  for (const LoadReply& reply : load.replies) {
+    cached += reply.num_cached;
+    prompt += reply.num_prompt;
+  }
+  return prompt > 0 ? cached / prompt : 0;
+}
+
+std::string LoadTable(const LoadReport& report) {
+  std::string out = fmt::format("{}: {}, {} threads; others used {:.0f} %\n", report.model,
+                                report.isa, report.num_threads, 100 * report.others);
+  out += report.long_prompt ? LongPromptLines(report) : ChatLines(report);
+  return out + StepLines(report);
+}
+
+Json LoadJson(const LoadReport& report) {
+  const StepSummary summary = SummaryOf(report.steps);
+  JsonObject out{{"schema", "hearth.bench.load"},
+                 {"version", 1},
+                 {"date", report.date},
+                 {"model", report.model},
+                 {"machine", JsonObject{{"processor", report.processor},
+                                        {"isa", report.isa},
+                                        {"threads", report.num_threads}}},
+                 {"others", report.others},
+                 {"itl_target_s", report.itl_target_s},
+                 {"steps", JsonObject{{"count", summary.steps},
+                                      {"tokens", summary.tokens},
+                                      {"mean_sequences", summary.mean_sequences},
+                                      {"own_share", summary.own_share()}}}};
+  JsonArray replies;
+  const bool is_long = report.long_prompt.has_value();
+  const LongPromptRecord& beside = report.beside;
+  for (const LoadReply& reply : is_long ? beside.streams : report.load.replies) {
+    replies.push_back(ReplyJson(reply));
+  }
+  if (is_long) {
+    out.emplace_back(
+        "long_prompt",
+        JsonObject{{"tokens", report.long_prompt->prompt_tokens},
+                   {"from_s", beside.from_s},
+                   {"to_s", beside.to_s},
+                   {"reply", ReplyJson(beside.prompt)},
+                   {"between_tokens_s", PercentileJson(PercentilesOf(TokenGaps(
+                                            beside.streams, beside.from_s, beside.to_s)))}});
+  } else {
+    out.emplace_back("seconds", report.load.seconds);
+    out.emplace_back("refused", report.load.num_refused);
+    out.emplace_back("first_token_s",
+                     PercentileJson(PercentilesOf(FirstTokenSeconds(report.load.replies))));
+    out.emplace_back("between_tokens_s",
+                     PercentileJson(PercentilesOf(TokenGaps(report.load.replies))));
+    out.emplace_back("generated_per_s", report.generated_per_s());
+    out.emplace_back("hit_share", report.hit_share());
+    if (report.own_rate) out.emplace_back("backend_per_s", *report.own_rate);
+  }
+  out.emplace_back("replies", std::move(replies));
+  return out;
+}
+
+}  // namespace hearth

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/load_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <random>
+
+namespace hearth {
+namespace {
+
+// Lengths vary by half around their mean, and no two chats are alike.
+class Writer {
+ public:
+  Writer(uint64_t seed, int vocab_size) : random_(seed), vocab_size_(vocab_size) {}
+  std::vector<Token> Tokens(int count) {
+    std::vector<Token> out(static_cast<size_t>(count));
+    for (Token& token : out)
+      token = static_cast<Token>(random_() % static_cast<uint64_t>(vocab_size_));
+    return out;
+  }
+  int Around(int mean) {
+    const int half = mean / 2;
+    return std::max(
+        1, mean - half + static_cast<int>(random_() % static_cast<uint64_t>(2 * half + 1)));
+  }
+  double Exponential(double mean) {
+    const double share = static_cast<double>(random_() >> 11) * 0x1p-53;
+    return -mean * std::log1p(-share);
+  }
+  uint64_t Next() { return random_(); }
+
+ private:
+  std::mt19937_64 random_;
+  const int vocab_size_;
+};
+
+struct Chat {
+  std::vector<Token> tokens;
+  int preamble = 0;
+  int turns_left = 0;
+  double due_s = 0;                    // of its next turn
+  std::shared_ptr<LoadStream> stream;  // of the turn under way
+  bool is_first_turn = true;
+};
+
+class Driver {
+ public:
+  Driver(LoadTarget& target, const LoadOptions& options, const LoadClock& clock, LoadBell& bell)
+      : target_(target),
+        options_(options),
+        clock_(clock),
+        bell_(bell),
+        writer_(options.seed, target.vocab_size()) {
+    for (int i = 0; i < options.apps; ++i) {
+      preambles_.push_back(writer_.Tokens(writer_.Around(options.preamble_tokens)));
+    }
+  }
+
+  LoadRecord Run() {
+    const double start_s = clock_.now_s();
+    next_arrival_s_ = start_s;
+    while (true) {
+      Arrive();
+      for (Chat& chat : chats_) Advance(chat);
+      std::erase_if(chats_, [](const Chat& chat) { return !chat.stream && chat.turns_left == 0; });
+      if (chats_.empty() && num_started_ == options_.num_chats()) break;
+      bell_.Wait(clock_.At(NextDue()));
+    }
+    record_.seconds = clock_.now_s() - start_s;
+    return std::move(record_);
+  }
+
+ private:
+  void Arrive() {
+    const auto may_start = [&] {
+      if (num_started_ == options_.num_chats()) return false;
+      if (options_.rate > 0) return next_arrival_s_ <= clock_.now_s();
+      return static_cast<int>(chats_.size()) < options_.clients;
+    };
+    while (may_start()) {
+      Chat chat;
+      if (!preambles_.empty()) chat.tokens = preambles_[writer_.Next() % preambles_.size()];
+      chat.preamble = static_cast<int>(chat.tokens.size());
+      chat.turns_left = options_.turns;
+      chats_.push_back(std::move(chat));
+      ++num_started_;
+      if (options_.rate > 0) next_arrival_s_ += writer_.Exponential(1 / options_.rate);
+    }
+  }
+
+  void Advance(Chat& chat) {
+    if (chat.stream && chat.stream->has_ended()) {
+      LoadReply reply = chat.stream->reply();
+      chat.stream.reset();
+      reply.is_first_turn = chat.is_first_turn;
+      chat.is_first_turn = false;
+      chat.tokens.insert(chat.tokens.end(), reply.tokens.begin(), reply.tokens.end());
+      chat.due_s =
+          clock_.now_s() + (options_.think_s > 0 ? writer_.Exponential(options_.think_s) : 0);
+      if (!reply.problem.empty()) chat.turns_left = 0;
+      record_.replies.push_back(std::move(reply));
+    }
+    if (!chat.stream && chat.turns_left > 0 && chat.due_s <= clock_.now_s()) Ask(chat);
+  }
+
+  void Ask(Chat& chat) {
+    const std::vector<Token> words = writer_.Tokens(writer_.Around(options_.user_tokens));
+    chat.tokens.insert(chat.tokens.end(), words.begin(), words.end());
+    --chat.turns_left;
+    LoadRequest request;
+    request.prompt = chat.tokens;
+    if (chat.preamble > 0) request.keep_cuts = {chat.preamble};
+    request.max_tokens = writer_.Around(options_.answer_tokens);
+    request.seed = writer_.Next();
+    chat.stream = std::make_shared<LoadStream>(clock_, bell_, static_cast<int>(chat.tokens.size()));
+    const Status status = target_.Send(std::move(request), chat.stream);
+    if (status.ok()) return;
+    chat.stream.reset();
+    chat.turns_left = 0;
+    ++record_.num_refused;
+    record_.refusal = status.message();
+  }
+
+  double NextDue() const {
+    double due_s = clock_.now_s() + 1;
+    if (options_.rate > 0 && num_started_ < options_.num_chats()) {
+      due_s = std::min(due_s, next_arrival_s_);
+    }
+    for (const Chat& chat : chats_) {
+      if (!chat.stream) due_s = std::min(due_s, chat.due_s);
+    }
+    return due_s;
+  }
+
+  LoadTarget& target_;
+  const LoadOptions& options_;
+  const LoadClock& clock_;
+  LoadBell& bell_;
+  Writer writer_;
+  std::vector<std::vector<Token>> preambles_;
+  std::vector<Chat> chats_;
+  int num_started_ = 0;
+  double next_arrival_s_ = 0;
+  LoadRecord record_;
+};
+
+}  // namespace
+
+LoadRecord RunLoad(LoadTarget& target, const LoadOptions& options, const LoadClock& clock,
+                   LoadBell& bell) {
+  return Driver(target, options, clock, bell).Run();
+}
+
+int LongestSequence(const LoadOptions& options) {
+  // Writer::Around goes up to one and a half of the mean.
+  const int turn = options.user_tokens + options.answer_tokens;
+  return (options.preamble_tokens + options.turns * turn) * 3 / 2 + 2;
+}
+
+Result<LongPromptRecord> RunLongPrompt(LoadTarget& target, const LongPromptOptions& options,
+                                       const LoadClock& clock, LoadBell& bell) {
+  Writer writer(options.seed, target.vocab_size());
+  const auto send = [&](int prompt, int answer) -> Result<std::shared_ptr<LoadStream>> {
+    LoadRequest request;
+    request.prompt = writer.Tokens(prompt);
+    request.max_tokens = answer;
+    request.seed = writer.Next();
+    auto stream = std::make_shared<LoadStream>(clock, bell, prompt);
+    HEARTH_TRY(target.Send(std::move(request), stream));
+    return stream;
+  };
+  const double limit_s = clock.now_s() + options.limit_s;
+  std::vector<std::shared_ptr<LoadStream>> streams;
+  for (int i = 0; i < options.streams; ++i) {
+    HEARTH_ASSIGN(std::shared_ptr<LoadStream> stream, send(options.stream_prompt, 0));
+    streams.push_back(std::move(stream));
+  }
+  // Tokens ring no bell; looking a hundred times a second costs nothing beside a step.
+  const auto wait_until = [&](const auto& holds) {
+    while (!holds() && clock.now_s() < limit_s) bell.Wait(clock.At(clock.now_s() + 0.01));
+  };
+  const auto all_heard = [&](const std::vector<size_t>& before) {
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const size_t wanted = before[i] + static_cast<size_t>(options.lead_tokens);
+      if (streams[i]->num_heard() < wanted && !streams[i]->has_ended()) return false;
+    }
+    return true;
+  };
+  std::vector<size_t> heard(streams.size(), 0);
+  wait_until([&] { return all_heard(heard); });
+  LongPromptRecord record;
+  record.from_s = clock.now_s();
+  HEARTH_ASSIGN(const std::shared_ptr<LoadStream> prompt, send(options.prompt_tokens, 8));
+  wait_until([&] { return prompt->num_heard() > 0 || prompt->has_ended(); });
+  record.to_s = clock.now_s();
+  for (size_t i = 0; i < streams.size(); ++i) heard[i] = streams[i]->num_heard();
+  wait_until([&] { return prompt->has_ended() && all_heard(heard); });
+  streams.push_back(prompt);
+  for (const auto& stream : streams) target.Cancel(*stream);
+  for (const auto& stream : streams) {
+    while (!stream->has_ended()) bell.Wait(clock.At(clock.now_s() + 0.01));
+  }
+  record.prompt = prompt->reply();
+  streams.pop_back();
+  for (const auto& stream : streams) record.streams.push_back(stream->reply());
+  return record;
+}
+
+}  // namespace hearth

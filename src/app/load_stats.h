@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What readers of streams saw, and the few numbers that say how it was.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+namespace hearth {
+
+// One request as its reader saw it. Times are seconds since the load began.
+struct LoadReply {
+  double sent_s = 0, ended_s = 0;
+  std::vector<double> heard_s;  // per token
+  std::vector<Token> tokens;
+  int num_prompt = 0, num_cached = 0, num_preempted = 0;
+  std::string problem;  // why it ended early; empty when it did not
+  bool is_first_turn = true;
+};
+
+// By nearest rank: the p-th is the smallest value that p percent of all do not exceed.
+struct Percentiles {
+  int64_t count = 0;
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, most = 0;
+};
+Percentiles PercentilesOf(std::vector<double> values);
+
+// Until the first token, for replies that have one.
+std::vector<double> FirstTokenSeconds(const std::vector<LoadReply>& replies);
+// Between tokens that a reader heard one after the other, both within [from_s, to_s].
+std::vector<double> TokenGaps(const std::vector<LoadReply>& replies, double from_s = 0,
+                              double to_s = 1e300);
+
+}  // namespace hearth

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a load is put on: today an engine in this process, later a server behind a URL.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "app/load_stats.h"
+#include "base/ids.h"
+#include "base/result.h"
+namespace hearth {
+
+// Seconds since the load began. Thread: any.
+class LoadClock {
+ public:
+  double now_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  std::chrono::steady_clock::time_point At(double s) const {
+    return start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                        std::chrono::duration<double>(s));
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Rings when something happened to some stream; one driver waits for it. Thread: any.
+class LoadBell {
+ public:
+  void Ring();
+  // Returns after a ring since the last return, or at `until`.
+  void Wait(std::chrono::steady_clock::time_point until);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable rung_;
+  bool is_rung_ = false;  // guarded by mutex_
+};
+
+// One request under way. Thread: the target writes, the driver reads.
+class LoadStream {
+ public:
+  LoadStream(const LoadClock& clock, LoadBell& bell, int num_prompt);
+  void Hear(Token token);
+  void End(int num_cached, int num_preempted, std::string problem);
+
+  size_t num_heard() const;
+  bool has_ended() const;
+  LoadReply reply() const;  // as far as it is
+
+ private:
+  const LoadClock& clock_;
+  LoadBell& bell_;
+  mutable std::mutex mutex_;
+  LoadReply reply_;         // guarded by mutex_
+  bool has_ended_ = false;  // guarded by mutex_
+};
+
+struct LoadRequest {
+  std::vector<Token> prompt;
+  std::vector<int> keep_cuts;  // where a preamble that others share ends
+  int max_tokens = 0;
+  uint32_t tenant = 0;
+  uint64_t seed = 0;
+};
+
+// Thread: the driver's.
+class LoadTarget {
+ public:
+  virtual ~LoadTarget() = default;
+  // Returns at once; what becomes of it is told to `stream`, which is kept until then. An error is
+  // a refusal.
+  virtual Status Send(LoadRequest request, std::shared_ptr<LoadStream> stream) = 0;
+  virtual void Cancel(const LoadStream& stream) = 0;
+  virtual int vocab_size() const = 0;
+};
+
+class Engine;
+// The engine must outlive it.
+std::unique_ptr<LoadTarget> MakeEngineTarget(Engine& engine, int vocab_size);
+
+}  // namespace hearth

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of a load's figures, and the chats it plays, on targets that answer at once.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "app/load_meter.h"
+#include "app/load_output.h"
+#include "app/load_run.h"
+namespace hearth {
+namespace {
+
+TEST(LoadStats, PercentilesAreByNearestRank) {
+  std::vector<double> values;
+  for (int i = 100; i >= 1; --i) values.push_back(i);
+  const Percentiles p = PercentilesOf(values);
+  EXPECT_EQ(p.count, 100);
+  EXPECT_DOUBLE_EQ(p.mean, 50.5);
+  EXPECT_DOUBLE_EQ(p.p50, 50);
+  EXPECT_DOUBLE_EQ(p.p90, 90);
+  EXPECT_DOUBLE_EQ(p.p99, 99);
+  EXPECT_DOUBLE_EQ(p.most, 100);
+  EXPECT_DOUBLE_EQ(PercentilesOf({7}).p99, 7);
+  EXPECT_DOUBLE_EQ(PercentilesOf({3, 1}).p50, 1);
+  EXPECT_EQ(PercentilesOf({}).count, 0);
+}
+
+TEST(LoadStats, GapsLieBetweenTokensOfOneReader) {
+  LoadReply a, b;
+  a.sent_s = 1;
+  a.heard_s = {2, 2.5, 4};
+  b.sent_s = 2;
+  EXPECT_EQ(FirstTokenSeconds({a, b}), std::vector<double>({1}));
+  EXPECT_EQ(TokenGaps({a, b}), std::vector<double>({0.5, 1.5}));
+  EXPECT_EQ(TokenGaps({a}, 2.2, 4), std::vector<double>({1.5}));
+  EXPECT_EQ(TokenGaps({a}, 0, 3), std::vector<double>({0.5}));
+}
+
+TEST(LoadMeter, OwnTimeCountsOnlyWhileWorkGoesOn) {
+  const std::vector<MeteredStep> steps = {
+      {.start_s = 0, .run_s = 1, .tokens = 10, .sequences = 2},
+      {.start_s = 1.1, .run_s = 0.9, .tokens = 2, .sequences = 2, .own_s = 0.1},
+      {.start_s = 9, .run_s = 5, .tokens = 3, .sequences = 5}};
+  const StepSummary summary = SummaryOf(steps);
+  EXPECT_EQ(summary.steps, 3);
+  EXPECT_EQ(summary.tokens, 15);
+  EXPECT_DOUBLE_EQ(summary.mean_sequences, 3);
+  EXPECT_NEAR(summary.own_share(), 0.1, 1e-12);
+}
+
+class SlowBackend : public Backend {
+ public:
+  std::string_view name() const override { return "slow"; }
+  KvLayout kv_layout() const override {
+    return {.full = {.block_bytes = 64, .num_blocks = 64}, .window = {}};
+  }
+  int vocab_size() const override { return 7; }
+  Status Run(const StepPlan& plan, std::span<float> logits) override {
+    most_sequences = std::max(most_sequences, plan.slices.size());
+    for (const SeqSlice& slice : plan.slices) {
+      EXPECT_EQ(slice.num_computed, computed[slice.seq]) << "positions go up one after the other";
+      computed[slice.seq] += slice.count;
+    }
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    const LoadClock clock;
+    while (clock.now_s() < 2e-3) {
+    }
+    return Status();
+  }
+  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+  std::map<SeqId, int> computed;
+  size_t most_sequences = 0;
+};
+
+TEST(LoadMeter, TheBackendAloneIsAsFastAsItsSteps) {
+  SlowBackend backend;
+  Result<double> rate = BackendRate(backend, 4, 20, 10);
+  ASSERT_TRUE(rate.ok()) << rate.status().message();
+  EXPECT_GT(*rate, 200);
+  EXPECT_LE(*rate, 2000) << "four tokens each two milliseconds";
+  EXPECT_EQ(backend.most_sequences, 4u);
+  EXPECT_EQ(backend.computed[static_cast<SeqId>(1)], 31);
+  backend.computed.clear();
+  EXPECT_EQ(BackendRate(backend, 64, 100, 1).status().code(), Code::kExhausted);
+}
+
+// Answers everything before Send returns.
+class QuickTarget : public LoadTarget {
+ public:
+  Status Send(LoadRequest request, std::shared_ptr<LoadStream> stream) override {
+    if (num_refuse > 0 && num_refuse-- > 0) return Error(Code::kExhausted, "full");
+    prompts.push_back(request.prompt);
+    for (int i = 0; i < request.max_tokens; ++i) stream->Hear(3);
+    stream->End(static_cast<int>(request.prompt.size()) / 2, 0, "");
+    return Status();
+  }
+  void Cancel(const LoadStream&) override {}
+  int vocab_size() const override { return 50; }
+  std::vector<std::vector<Token>> prompts;
+  int num_refuse = 0;
+};
+
+TEST(LoadRun, EveryChatHasAllItsTurnsAndEachContinuesTheLast) {
+  for (const double rate : {0.0, 1000.0}) {
+    QuickTarget target;
+    LoadOptions options;
+    options.clients = 3;
+    options.rate = rate;
+    options.chats = 7;
+    options.turns = 4;
+    options.apps = 2;
+    const LoadClock clock;
+    LoadBell bell;
+    const LoadRecord record = RunLoad(target, options, clock, bell);
+    EXPECT_EQ(record.replies.size(), 28u);
+    EXPECT_EQ(record.num_refused, 0);
+    int first = 0, continued = 0;
+    std::set<std::vector<Token>> preambles;
+    for (const LoadReply& reply : record.replies) first += reply.is_first_turn ? 1 : 0;
+    EXPECT_EQ(first, 7);
+    for (const std::vector<Token>& prompt : target.prompts) {
+      EXPECT_LE(static_cast<int>(prompt.size()), LongestSequence(options));
+      preambles.insert({prompt.begin(), prompt.begin() + 16});
+      for (const std::vector<Token>& other : target.prompts) {
+        continued +=
+            other.size() < prompt.size() && std::equal(other.begin(), other.end(), prompt.begin())
+                ? 1
+                : 0;
+      }
+    }
+    EXPECT_LE(preambles.size(), 2u);
+    EXPECT_EQ(continued, 7 * (1 + 2 + 3)) << "later turns start with the earlier ones";
+  }
+}
+
+TEST(LoadRun, ARefusalEndsItsChat) {
+  QuickTarget target;
+  target.num_refuse = 1;
+  LoadOptions options;
+  options.clients = 2;
+  options.chats = 4;
+  options.turns = 2;
+  const LoadClock clock;
+  LoadBell bell;
+  const LoadRecord record = RunLoad(target, options, clock, bell);
+  EXPECT_EQ(record.num_refused, 1);
+  EXPECT_EQ(record.refusal, "full");
+  EXPECT_EQ(record.replies.size(), 6u);
+}
+
+}  // namespace
+}  // namespace hearth

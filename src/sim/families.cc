@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios that ask one question each.
+#include "sim/random.h"
+#include "sim/scenario.h"
+
+namespace hearth {
+namespace {
+
+std::vector<Token> Tokens(SimRandom& random, int count) {
+  std::vector<Token> out(static_cast<size_t>(count));
+  for (Token& token : out) token = random.Between(0, 15);
+  return out;
+}
+
+// A machine like the 20b's on two cores, ten times as fast so that a scenario stays short.
+SimScenario Machine(uint64_t seed, int full_blocks, int window_blocks) {
+  SimScenario scenario;
+  scenario.seed = seed;
+  scenario.layout.full = {.block_bytes = 64, .num_blocks = full_blocks};
+  scenario.layout.window = {.block_bytes = 64, .num_blocks = window_blocks, .window = 32};
+  std::vector<TimingModel::Point> points = TimingModel::TwentyB().points();
+  for (TimingModel::Point& point : points) point.us *= 0.1;
+  scenario.timing = TimingModel(std::move(points), 0.05);
+  scenario.noise = 0.05;
+  scenario.options.scheduler.itl_target_us = 60'000;
+  scenario.options.scheduler.quiet_step_us = 100'000;
+  scenario.options.scheduler.max_sequences = 32;
+  scenario.options.scheduler.min_chunk = 16;
+  return scenario;
+}
+
+SimClient Ask(SimRandom& random, double at_us, uint32_t tenant, int prompt, int answer) {
+  SimClient client;
+  client.arrives_us = static_cast<int64_t>(at_us);
+  client.request.prompt = Tokens(random, prompt);
+  client.request.max_tokens = answer;
+  client.request.domain = {.tenant = tenant, .salt = tenant};
+  client.request.sampling.seed = random.Next();
+  return client;
+}
+
+}  // namespace
+
+SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 768, 384);
+  double at_us = 500'000;
+  for (int i = 0; i < 12; ++i) {
+    at_us += 500'000 + random.Exponential(1'000'000);
+    scenario.clients.push_back(Ask(random, at_us, 1, random.Between(64, 200), 16));
+  }
+  if (neighbour == Neighbour::kPolite) {
+    // As many chats as half of the machine's sequences; each asks again when it was answered.
+    for (int chat = 0; chat < 16; ++chat) {
+      for (double us = 0; us < at_us; us += 1'000'000) {
+        SimClient client = Ask(random, 20'000, 2, random.Between(64, 400), random.Between(8, 64));
+        if (us > 0) client.follows = static_cast<int>(scenario.clients.size()) - 1;
+        client.continues = false;
+        scenario.clients.push_back(std::move(client));
+      }
+    }
+  }
+  if (neighbour == Neighbour::kFlood) {
+    // The same requests, several times as many as can be served, whether answered or not.
+    for (double us = 0; us < at_us; us += random.Exponential(30'000)) {
+      scenario.clients.push_back(
+          Ask(random, us, 2, random.Between(64, 400), random.Between(8, 64)));
+      scenario.clients.back().request.timeout_us = 5'000'000;
+    }
+  }
+  return scenario;
+}
+
+SimScenario StarvationScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 96, 64);
+  scenario.options.scheduler.aging_us = 1'000'000;
+  scenario.options.scheduler.patience_us = 500'000;
+  scenario.options.scheduler.max_sequences = 8;
+  const double until_us = 12'000'000;
+  for (double us = 0; us < until_us; us += random.Exponential(60'000)) {
+    SimClient client = Ask(random, us, static_cast<uint32_t>(random.Between(1, 2)),
+                           random.Between(32, 120), random.Between(4, 24));
+    client.request.priority = Priority::kUrgent;
+    client.request.timeout_us = 6'000'000;
+    scenario.clients.push_back(std::move(client));
+  }
+  for (int i = 0; i < 3; ++i) {
+    SimClient client = Ask(random, 100'000 + 50'000 * i, static_cast<uint32_t>(i),
+                           random.Between(16, 200), random.Between(4, 24));
+    client.request.priority = static_cast<Priority>(1 + i);
+    scenario.clients.push_back(std::move(client));
+  }
+  return scenario;
+}
+
+SimScenario LongPromptScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 1024, 512);
+  for (int i = 0; i < 8; ++i) {
+    scenario.clients.push_back(Ask(random, 1000 * i, 1, random.Between(16, 64), 150));
+  }
+  for (int i = 0; i < 2; ++i) {
+    scenario.clients.push_back(
+        Ask(random, 700'000 + 1'500'000 * i, 2, random.Between(500, 1500), 8));
+  }
+  return scenario;
+}
+
+SimScenario ChatScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 2048, 512);
+  scenario.layout.window.window = random.Between(1, 128);
+  const std::vector<Token> preamble = Tokens(random, random.Between(16, 100));
+  for (int chat = 0; chat < 4; ++chat) {
+    for (int turn = 0; turn < 4; ++turn) {
+      SimClient client =
+          Ask(random, random.Exponential(200'000), 1, random.Between(4, 60), random.Between(1, 40));
+      if (turn == 0) {
+        std::vector<Token>& prompt = client.request.prompt;
+        prompt.insert(prompt.begin(), preamble.begin(), preamble.end());
+        client.request.keep_cuts = {static_cast<int>(preamble.size())};
+        client.arrives_us += 2'000'000 * chat;
+      } else {
+        client.follows = static_cast<int>(scenario.clients.size()) - 1;
+      }
+      scenario.clients.push_back(std::move(client));
+    }
+  }
+  return scenario;
+}
+
+}  // namespace hearth

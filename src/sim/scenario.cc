@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/scenario.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/random.h"
+
+namespace hearth {
+namespace {
+
+std::vector<Token> RandomTokens(SimRandom& random, int vocab, int count) {
+  std::vector<Token> out(static_cast<size_t>(count));
+  for (Token& token : out) token = random.Between(0, vocab - 1);
+  return out;
+}
+
+// Full and window layers, or only one kind; pools from hardly enough for one request to ample.
+KvLayout RandomLayout(SimRandom& random) {
+  KvLayout layout;
+  const int kind = random.Between(0, 9);
+  if (kind != 0) layout.full = {.block_bytes = 64, .num_blocks = random.Around(5, 300)};
+  if (kind == 0 || kind >= 4) {
+    constexpr int kWindows[] = {1, 5, 8, 16, 17, 24, 40};
+    layout.window = {
+        .block_bytes = 64, .num_blocks = random.Around(5, 150), .window = random.Pick(kWindows, 7)};
+  }
+  return layout;
+}
+
+EngineOptions RandomOptions(SimRandom& random, const KvLayout& layout, double step_us) {
+  EngineOptions options;
+  SchedulerOptions& scheduler = options.scheduler;
+  scheduler.max_sequences = random.Around(1, 32);
+  scheduler.max_step_tokens = random.Around(24, 256);
+  scheduler.min_chunk = random.Around(1, 16);
+  scheduler.max_context = random.Chance(0.3) ? random.Between(48, 200) : 131072;
+  scheduler.itl_target_us = static_cast<int64_t>(step_us * (1 + 4 * random.Share()));
+  scheduler.quiet_step_us = 5 * scheduler.itl_target_us;
+  scheduler.aging_us = static_cast<int64_t>(step_us * random.Around(5, 500));
+  scheduler.patience_us = static_cast<int64_t>(step_us * random.Around(1, 300));
+  scheduler.quantum = random.Around(8, 256);
+  scheduler.max_preemptions = random.Between(1, 3);
+  scheduler.headroom_blocks = random.Between(0, 3);
+  if (random.Chance(0.25)) options.admission.max_requests = random.Between(1, 12);
+  if (random.Chance(0.15)) options.admission.max_tokens = random.Between(100, 1000);
+  if (random.Chance(0.15)) options.admission.max_wait_s = step_us * 1e-6 * random.Between(2, 60);
+  options.kv.key_seed = random.Next();
+  constexpr int kEvery[] = {16, 32, 48, 512};
+  options.kv.window_every = random.Pick(kEvery, 4);
+  if (random.Chance(0.3)) options.kv.tenant_share = 0.2 + 0.8 * random.Share();
+  // Keys this short collide all the time; the tokens are what must be compared.
+  if (random.Chance(0.1)) options.kv.key_bits = random.Between(3, 10);
+  options.slow_reader_us = static_cast<int64_t>(step_us * random.Around(3, 60));
+  options.self_check_every = 0;
+  if (layout.full.block_bytes == 0) scheduler.max_context = std::min(scheduler.max_context, 400);
+  return options;
+}
+
+TimingModel RandomTiming(SimRandom& random) {
+  const double step = random.Around(1'000, 100'000);
+  const double per_token = step * 0.02 * (0.2 + random.Share());
+  return TimingModel({{1, step}, {33, step + 32 * per_token}}, step * 1e-4 * random.Share());
+}
+
+SimReader RandomReader(SimRandom& random, double step_us) {
+  SimReader reader;
+  const int kind = random.Between(0, 19);
+  if (kind >= 4) return reader;
+  reader.capacity = random.Between(1, 8);
+  reader.every_us = static_cast<int64_t>(step_us * random.Around(1, 12));
+  if (kind == 0) reader.stops_after = random.Between(0, 12);
+  return reader;
+}
+
+struct Population {
+  int tenants = 1;
+  bool shares_salt = false;
+  std::vector<std::vector<Token>> preambles;
+  bool mixes_priorities = false, cancels = false, expires = false, reads_slowly = false,
+       goes_bad = false;
+};
+
+Population RandomPopulation(SimRandom& random, int vocab) {
+  Population people;
+  people.tenants = random.Between(1, 4);
+  people.shares_salt = random.Chance(0.5);
+  for (int i = random.Between(1, 4); i > 0; --i) {
+    people.preambles.push_back(RandomTokens(random, vocab, random.Between(0, 60)));
+  }
+  people.mixes_priorities = random.Chance(0.5);
+  people.cancels = random.Chance(0.6);
+  people.expires = random.Chance(0.4);
+  people.reads_slowly = random.Chance(0.4);
+  people.goes_bad = random.Chance(0.3);
+  return people;
+}
+
+Request RandomRequest(SimRandom& random, int vocab, const Population& people, bool follows) {
+  Request request;
+  if (!follows)
+    request.prompt =
+        random.Pick(people.preambles.data(), static_cast<int>(people.preambles.size()));
+  const auto cut = static_cast<int>(request.prompt.size());
+  const std::vector<Token> own = RandomTokens(random, vocab, random.Around(1, 160));
+  request.prompt.insert(request.prompt.end(), own.begin(), own.end());
+  if (cut > 0 && random.Chance(0.5)) request.keep_cuts.push_back(cut);
+  request.max_tokens = random.Chance(0.05) ? 0 : random.Around(1, 60);
+  if (random.Chance(0.5)) request.sampling.stop_tokens = {random.Between(0, vocab - 1)};
+  if (random.Chance(0.5)) request.sampling.temperature = 0;
+  request.sampling.seed = random.Next();
+  request.domain.tenant = static_cast<uint32_t>(random.Between(0, people.tenants - 1));
+  request.domain.salt = people.shares_salt ? 7 : request.domain.tenant;
+  if (people.mixes_priorities) request.priority = static_cast<Priority>(random.Between(0, 3));
+  return request;
+}
+
+// `until_us`: about when the last one arrives.
+std::vector<SimClient> RandomClients(SimRandom& random, int vocab, double step_us,
+                                     int64_t& until_us) {
+  const Population people = RandomPopulation(random, vocab);
+  const int count = random.Around(3, 80);
+  const double gap_us = step_us * random.Around(1, 40);
+  const bool bursts = random.Chance(0.3);
+  std::vector<SimClient> clients;
+  double now_us = 0;
+  for (int i = 0; i < count; ++i) {
+    SimClient client;
+    if (i > 0 && random.Chance(0.35)) client.follows = random.Between(std::max(0, i - 6), i - 1);
+    client.request = RandomRequest(random, vocab, people, client.follows >= 0);
+    if (!bursts || random.Chance(0.15)) now_us += random.Exponential(gap_us * (bursts ? 8 : 1));
+    client.arrives_us = static_cast<int64_t>(now_us);
+    if (client.follows >= 0) {
+      // A conversation keeps its tenant, or nothing could be found again.
+      client.request.domain = clients[static_cast<size_t>(client.follows)].request.domain;
+      client.arrives_us = static_cast<int64_t>(random.Exponential(gap_us));
+    }
+    const auto life_us = static_cast<int64_t>(step_us * random.Around(1, 200));
+    if (people.cancels && random.Chance(0.25)) client.cancels_us = random.BetweenUs(0, life_us);
+    if (people.expires && random.Chance(0.3)) client.request.timeout_us = 1 + life_us;
+    if (people.reads_slowly) client.reader = RandomReader(random, step_us);
+    if (people.goes_bad && random.Chance(0.15)) client.bad_position = random.Between(0, 150);
+    clients.push_back(std::move(client));
+  }
+  until_us = static_cast<int64_t>(now_us);
+  return clients;
+}
+
+void AddTroubles(SimRandom& random, double step_us, int64_t until_us, SimScenario& scenario) {
+  if (random.Chance(0.5)) scenario.noise = 0.3 * random.Share();
+  if (random.Chance(0.15)) {
+    scenario.stall_share = 0.03;
+    scenario.stall_us = static_cast<int64_t>(step_us * random.Around(10, 300));
+  }
+  if (random.Chance(0.15)) scenario.fail_share = 0.03 * random.Share();
+  if (random.Chance(0.1)) {
+    scenario.jump_share = 0.02;
+    scenario.jump_us = static_cast<int64_t>(step_us * random.Around(10, 1000));
+  }
+  if (random.Chance(0.2)) {
+    scenario.drains_us = random.BetweenUs(0, until_us + static_cast<int64_t>(50 * step_us));
+    scenario.drain_bound_us = static_cast<int64_t>(step_us * random.Between(0, 200));
+  }
+}
+
+}  // namespace
+
+SimScenario RandomScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario;
+  scenario.seed = seed;
+  scenario.vocab = random.Between(2, 24);
+  scenario.layout = RandomLayout(random);
+  scenario.timing = RandomTiming(random);
+  const double step_us = scenario.timing.points().front().us;
+  scenario.options = RandomOptions(random, scenario.layout, step_us);
+  int64_t until_us = 0;
+  scenario.clients = RandomClients(random, scenario.vocab, step_us, until_us);
+  AddTroubles(random, step_us, until_us, scenario);
+  return scenario;
+}
+
+std::string Describe(const SimScenario& scenario) {
+  const SchedulerOptions& s = scenario.options.scheduler;
+  std::string out = Printf(
+      "seed %llu: %zu clients, vocabulary %d, %d full and %d window blocks (window %d)\n"
+      "steps of %d tokens and %d sequences at most, context %d, chunk %d, target %.1f ms, "
+      "aging %.1f ms, quantum %d, %d preemptions, headroom %d\n"
+      "a step takes %.2f ms and more\n",
+      static_cast<unsigned long long>(scenario.seed), scenario.clients.size(), scenario.vocab,
+      scenario.layout.full.num_blocks, scenario.layout.window.num_blocks,
+      scenario.layout.window.window, s.max_step_tokens, s.max_sequences, s.max_context, s.min_chunk,
+      static_cast<double>(s.itl_target_us) * 1e-3, static_cast<double>(s.aging_us) * 1e-3,
+      s.quantum, s.max_preemptions, s.headroom_blocks, scenario.timing.points().front().us * 1e-3);
+  return out;
+}
+
+}  // namespace hearth

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulation plays: a machine, an engine's settings, and who asks for what when. Plain data,
+// made from a seed or by hand.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine_core.h"
+#include "engine/request.h"
+#include "kv/layout.h"
+#include "sim/timing_model.h"
+namespace hearth {
+
+// How a client takes its tokens.
+struct SimReader {
+  int capacity = 1 << 20;  // tokens that wait for it before the engine sees no room
+  int64_t every_us = 0;    // takes what is there so often; 0: at once
+  int stops_after = -1;    // takes no more after so many tokens; -1: never stops
+  bool takes_at_once() const { return every_us == 0 && stops_after < 0; }
+};
+
+struct SimClient {
+  Request request;
+  int64_t arrives_us = 0;   // or, when it follows, so long after the other one ended
+  int follows = -1;         // index of another client that must have ended
+  bool continues = true;    // when it follows: the other's tokens come before this prompt
+  int64_t cancels_us = -1;  // so long after it arrived; -1: never
+  int bad_position = -1;    // its numbers go wrong there
+  SimReader reader;
+};
+
+struct SimScenario {
+  uint64_t seed = 0;
+  KvLayout layout;
+  int vocab = 16;
+  EngineOptions options;
+  TimingModel timing{{{1, 1000}}, 0};
+  double noise = 0;        // a step takes up to this share longer or shorter
+  double stall_share = 0;  // of the steps take `stall_us` longer
+  int64_t stall_us = 0;
+  double fail_share = 0;  // of the steps fail
+  double jump_share = 0;  // of the steps are followed by a jump of the clock: a suspended machine
+  int64_t jump_us = 0;
+  int64_t drains_us = -1, drain_bound_us = 0;  // -1: never
+  std::vector<SimClient> clients;
+};
+
+// The scenario that a seed stands for.
+SimScenario RandomScenario(uint64_t seed);
+std::string Describe(const SimScenario& scenario);
+
+// One tenant asks now and then. Its neighbour keeps half of the machine busy, or asks for many
+// times what the machine has.
+enum class Neighbour : uint8_t { kNone, kPolite, kFlood };
+SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour);
+// A steady flood of urgent requests, more than the machine can serve, and a few that are not.
+SimScenario StarvationScenario(uint64_t seed);
+// Streams decode while long prompts arrive.
+SimScenario LongPromptScenario(uint64_t seed);
+// Turn after turn of a few chats on a machine with room for all of them.
+SimScenario ChatScenario(uint64_t seed);
+
+}  // namespace hearth

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend without hardware: runs SimModel through the block tables of the plan and distrusts
+// every one of them.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "sim/sim_model.h"
+namespace hearth {
+
+// What happens around a step; the simulation implements it.
+class SimWorld {
+ public:
+  virtual ~SimWorld() = default;
+  // Time passes. An error is the step's own: what it was to write is then half written.
+  virtual Status OnStep(const StepPlan& plan) = 0;
+  // Whether this sequence's numbers go wrong at `position`.
+  virtual bool GoesBad(SeqId seq, int position) = 0;
+  virtual uint64_t SaltOf(SeqId seq) const = 0;
+};
+
+// Blocks start as poison, and the rest of a block is poisoned again when its first cell is written:
+// reading what was never written, or is somebody else's, is noticed. Thread: one.
+class SimBackend : public Backend {
+ public:
+  SimBackend(const KvLayout& layout, int vocab, uint64_t seed, SimWorld& world);
+
+  std::string_view name() const override { return "sim"; }
+  KvLayout kv_layout() const override { return layout_; }
+  int vocab_size() const override { return model_.vocab; }
+  Status Run(const StepPlan& plan, std::span<float> logits) override;
+  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override;
+  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override;
+
+  const SimModel& model() const { return model_; }
+  // The first thing in a plan or a block that must not be; empty when all was well.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  struct Cell {
+    uint64_t value = 0;
+    int32_t position = -1;
+    bool is_bad = true;  // not a number
+  };
+  struct Group {
+    std::vector<Cell> cells;
+    std::vector<uint64_t> salts;  // per block: whose it is
+    bool exists() const { return !cells.empty(); }
+  };
+  struct Context {
+    uint64_t sum = 0, full = 0;
+    std::vector<uint64_t> window;  // the cells a next token may see, oldest first
+    bool is_bad = false;
+  };
+  bool CheckPlan(const StepPlan& plan, size_t num_logits);
+  bool CheckSlice(const SeqSlice& slice, const StepPlan& plan);
+  Cell* At(Group& group, std::span<const BlockId> table, int position, const SeqSlice& slice);
+  void ReadContext(const SeqSlice& slice, Context& context);
+  void Write(Group& group, std::span<const BlockId> table, const SeqSlice& slice, int position,
+             uint64_t value, bool is_bad);
+  void RunSlice(const SeqSlice& slice, const StepPlan& plan, Context& context,
+                std::span<float> logits);
+  void Fault(const SeqSlice& slice, int position, const char* what);
+
+  KvLayout layout_;
+  SimModel model_;
+  SimWorld& world_;
+  Group full_, window_;
+  std::vector<Context> contexts_;
+  std::string failure_;
+};
+
+}  // namespace hearth

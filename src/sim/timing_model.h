@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a step takes on some machine, without running it: a curve over the tokens of the step,
+// and so much for every position they look at. Calibrated by `hearth bench`.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/json.h"
+#include "base/result.h"
+namespace hearth {
+
+class TimingModel {
+ public:
+  struct Point {
+    double tokens = 0, us = 0;
+  };
+  // `points` ascend in tokens. Between two of them time is linear; beyond the last the slope of the
+  // last two goes on; below the first the time is the first's.
+  TimingModel(std::vector<Point> points, double us_per_position);
+
+  // From the file that `hearth bench --json` writes: decode cases without context and the prefill
+  // case give the curve, cases with context the rest. kInvalid when there is too little.
+  static Result<TimingModel> FromBench(const Json& bench);
+  // gpt-oss-20b on two cores of an Emerald Rapids: docs/evidence/2026-11-15.md.
+  static TimingModel TwentyB();
+
+  double StepUs(int64_t tokens, int64_t positions) const;
+  double StepUs(const StepPlan& plan) const;
+  const std::vector<Point>& points() const { return points_; }
+  double us_per_position() const { return us_per_position_; }
+
+ private:
+  std::vector<Point> points_;
+  double us_per_position_;
+};
+
+// Positions that the tokens of a slice look at, over all of them.
+int64_t PositionsOf(const SeqSlice& slice);
+
+}  // namespace hearth

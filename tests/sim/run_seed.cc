@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_seed.h"
+
+#include <algorithm>
+
+namespace hearth::testing {
+namespace {
+
+SimScenario Make(Family family, uint64_t seed) {
+  switch (family) {
+    case Family::kRandom:
+      return RandomScenario(seed);
+    case Family::kStarvation:
+      return StarvationScenario(seed);
+    case Family::kLongPrompt:
+      return LongPromptScenario(seed);
+    case Family::kChat:
+      return ChatScenario(seed);
+    case Family::kQuiet:
+      return QuietTenantScenario(seed, Neighbour::kFlood);
+  }
+  return RandomScenario(seed);
+}
+
+// Those that are not urgent grow urgent with age, and then nothing younger goes first.
+std::string CheckStarvation(const SimScenario& scenario, const SimOutcome& outcome) {
+  // Some rounds of the flood's answers, 24 tokens at up to 60 ms each, and the own one.
+  constexpr int64_t kServiceUs = 6'000'000;
+  for (size_t i = 0; i < scenario.clients.size(); ++i) {
+    const SimFate& fate = outcome.fates[i];
+    const int own_class = static_cast<int>(scenario.clients[i].request.priority);
+    if (own_class == 0) continue;
+    if (!fate.admission.ok()) return Printf("client %zu was refused", i);
+    const SchedulerOptions& options = scenario.options.scheduler;
+    const int64_t bound_us = own_class * options.aging_us + options.patience_us + kServiceUs;
+    const int64_t life_us = fate.record.ended_us - fate.record.arrived_us;
+    if (life_us > bound_us) {
+      return Printf("client %zu of class %d took %.2f s, more than %.2f", i, own_class,
+                    static_cast<double>(life_us) * 1e-6, static_cast<double>(bound_us) * 1e-6);
+    }
+  }
+  return {};
+}
+
+// No stream waits for a long prompt.
+std::string CheckLongPrompt(const SimScenario& scenario, const SimOutcome& outcome) {
+  std::vector<int64_t> gaps;
+  for (size_t i = 0; i < 8; ++i) {
+    const std::vector<int64_t>& heard = outcome.fates[i].heard_us;
+    for (size_t k = 1; k < heard.size(); ++k) gaps.push_back(heard[k] - heard[k - 1]);
+  }
+  if (gaps.size() < 800) return "the streams ended early";
+  std::sort(gaps.begin(), gaps.end());
+  const double p99_us = static_cast<double>(gaps[gaps.size() * 99 / 100]);
+  const auto bound_us = static_cast<double>(scenario.options.scheduler.itl_target_us);
+  if (p99_us > 1.5 * bound_us) {
+    return Printf("p99 between tokens is %.1f ms with a bound of %.1f", p99_us * 1e-3,
+                  bound_us * 1e-3);
+  }
+  return {};
+}
+
+// A next turn finds all of the turn before it.
+std::string CheckChat(const SimScenario& scenario, const SimOutcome& outcome) {
+  for (size_t i = 0; i < scenario.clients.size(); ++i) {
+    if (scenario.clients[i].follows < 0) continue;
+    const SimFate& before = outcome.fates[static_cast<size_t>(scenario.clients[i].follows)];
+    const auto computed = static_cast<int>(before.prompt.size() + before.heard.size()) - 1;
+    const int could = computed / kBlockTokens * kBlockTokens;
+    if (outcome.fates[i].record.num_cached < could) {
+      return Printf("client %zu found %d of %d tokens", i, outcome.fates[i].record.num_cached,
+                    could);
+    }
+  }
+  return {};
+}
+
+// Until the first token, over the quiet tenant's requests; -1 when one of them never had one.
+double QuietUs(const SimOutcome& outcome) {
+  double sum = 0;
+  for (const SimFate& fate : outcome.fates) {
+    if (fate.record.domain.tenant != 1) continue;
+    if (fate.record.first_token_us == 0) return -1;
+    sum += static_cast<double>(fate.record.first_token_us - fate.record.arrived_us);
+  }
+  return sum;
+}
+
+}  // namespace
+
+const char* NameOf(Family family) {
+  constexpr const char* kNames[] = {"random", "starvation", "long", "chat", "quiet"};
+  return kNames[static_cast<size_t>(family)];
+}
+
+void SimCounts::Add(const SimCounts& other) {
+  clients += other.clients;
+  refused += other.refused;
+  steps += other.steps;
+  tokens += other.tokens;
+  failed_steps += other.failed_steps;
+  preemptions += other.preemptions;
+  cached += other.cached;
+  paused += other.paused;
+  for (size_t i = 0; i < finishes.size(); ++i) finishes[i] += other.finishes[i];
+}
+
+namespace {
+
+SimCounts CountsOf(const SimOutcome& outcome) {
+  SimCounts counts;
+  counts.clients = static_cast<int64_t>(outcome.fates.size());
+  counts.steps = outcome.num_steps;
+  counts.tokens = outcome.num_tokens;
+  counts.failed_steps = outcome.num_failed_steps;
+  for (const SimFate& fate : outcome.fates) {
+    counts.refused += fate.admission.ok() ? 0 : 1;
+    if (!fate.admission.ok()) continue;
+    counts.preemptions += fate.record.num_preempted;
+    counts.cached += fate.record.num_cached;
+    counts.paused += fate.record.paused_us > 0 ? 1 : 0;
+    ++counts.finishes[static_cast<size_t>(fate.record.finish)];
+  }
+  return counts;
+}
+
+}  // namespace
+
+SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace) {
+  const SimScenario scenario = Make(family, seed);
+  const SimOutcome outcome = Simulation(scenario, trace).Play();
+  SeedResult result;
+  result.failure = outcome.failure;
+  result.counts = CountsOf(outcome);
+  if (!result.failure.empty()) return result;
+  if (family == Family::kStarvation) result.failure = CheckStarvation(scenario, outcome);
+  if (family == Family::kLongPrompt) result.failure = CheckLongPrompt(scenario, outcome);
+  if (family == Family::kChat) result.failure = CheckChat(scenario, outcome);
+  if (family == Family::kQuiet) {
+    for (const Neighbour neighbour : {Neighbour::kNone, Neighbour::kPolite, Neighbour::kFlood}) {
+      const SimScenario again = QuietTenantScenario(seed, neighbour);
+      const SimOutcome other = Simulation(again).Play();
+      const double us = QuietUs(other);
+      if (result.failure.empty()) result.failure = other.failure;
+      if (us < 0) result.failure = "the quiet tenant starved";
+      result.quiet_us[static_cast<size_t>(neighbour)] = us;
+    }
+  }
+  // Nothing but the seed decides.
+  if (family == Family::kRandom && seed % 64 == 0 && result.failure.empty()) {
+    if (Simulation(scenario).Play().digest != outcome.digest) result.failure = "played differently";
+  }
+  return result;
+}
+
+}  // namespace hearth::testing
