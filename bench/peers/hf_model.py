@@ -6,6 +6,7 @@ Usage: hf_model.py MODEL.gguf FOLDER
 """
 import json
 import pathlib
+import struct
 import sys
 
 import gguf
@@ -55,7 +56,22 @@ def layer_tensors(source, layer):
     return tensors
 
 
-def config(source, vocab_size):
+def end_tensors(source):
+    return {"model.embed_tokens.weight": source.floats("token_embd.weight"),
+            "model.norm.weight": source.floats("output_norm.weight"),
+            "lm_head.weight": source.floats("output.weight")}
+
+
+def read_header(path):
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return header
+
+
+def config(source):
+    vocab_size = int(source._tensors["output.weight"].shape[1])
     found = rewrite_gpt_oss.hugging_face_config(source, vocab_size)
     found["torch_dtype"] = "bfloat16"
     found["eos_token_id"], found["pad_token_id"] = 200002, 199999
@@ -68,21 +84,21 @@ def write(path, folder):
     source = Source(path)
     folder.mkdir(parents=True, exist_ok=True)
     layers = source.fact("block_count")
-    ends = {"model.embed_tokens.weight": source.floats("token_embd.weight"),
-            "model.norm.weight": source.floats("output_norm.weight"),
-            "lm_head.weight": source.floats("output.weight")}
-    vocab_size = ends["lm_head.weight"].array.shape[0]
     places, total = {}, 0
     for shard in range(layers + 1):
-        tensors = layer_tensors(source, shard) if shard < layers else ends
         name = f"model-{shard + 1:05}-of-{layers + 1:05}.safetensors"
-        total += safetensors_file.write(folder / name, tensors)
-        places |= {tensor: name for tensor in tensors}
+        if not (folder / name).exists():  # else it is whole: a run before this one wrote it
+            tensors = layer_tensors(source, shard) if shard < layers else end_tensors(source)
+            safetensors_file.write(folder / "part", tensors)
+            (folder / "part").rename(folder / name)
+        header = read_header(folder / name)
+        total += max(entry["data_offsets"][1] for entry in header.values())
+        places |= {tensor: name for tensor in header}
         print(f"{name}: {total / 1e9:.2f} GB", file=sys.stderr, flush=True)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1))
     # Last: a folder with a config is a whole one.
-    (folder / "config.json").write_text(json.dumps(config(source, vocab_size), indent=1) + "\n")
+    (folder / "config.json").write_text(json.dumps(config(source), indent=1) + "\n")
 
 
 if __name__ == "__main__":
