@@ -5,6 +5,7 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <system_error>
 
 namespace hearth {
@@ -56,6 +57,9 @@ class TreeBuilder {
     const auto parsed = std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (parsed.ec == std::errc::result_out_of_range) {
       value = std::abs(approximate) > 1.0 ? HUGE_VAL : std::copysign(0.0, approximate);
+    }
+    if (!std::isfinite(value) && limits_.is_passed_on) {
+      value = std::copysign(std::numeric_limits<double>::max(), approximate);
     }
     if (!std::isfinite(value)) return Refuse("the number " + Quoted(text_) + " is too large", ec);
     text_.clear();
@@ -110,6 +114,7 @@ class TreeBuilder {
     return Place(std::move(done));
   }
   bool CloseObject(bj::error_code& ec) {
+    if (limits_.is_passed_on) return Close(ec);
     // Sorting, not hashing: nobody can choose names that make it slow.
     std::vector<std::string_view> names;
     names.reserve(open_.back().value.object()->size());

@@ -62,6 +62,9 @@ struct JsonLimits {
   size_t max_bytes = size_t{16} << 20;  // of the text
   int max_depth = 64;                   // arrays and objects inside each other
   size_t max_values = size_t{1} << 20;  // of every kind, object members included
+  // The text goes on to somebody else, who will judge it: names may repeat, and a number beyond
+  // the range of doubles reads as the largest one.
+  bool is_passed_on = false;
 };
 
 // Strict RFC 8259: no comments, no trailing commas, valid UTF-8 only, nothing after the value.

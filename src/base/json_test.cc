@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <random>
 
 namespace hearth {
@@ -351,6 +352,16 @@ TEST(JsonParse, EveryCutOfAValidTextIsRefusedOrShorter) {
       ASSERT_FALSE(ParseJson(std::string_view(text).substr(0, length)).ok()) << text << length;
     }
   }
+}
+
+TEST(Json, TextThatIsPassedOnMayRepeatNamesAndOverflow) {
+  constexpr const char* kText = R"({"a":1e999,"a":[-1e999],"b":{}})";
+  EXPECT_FALSE(ParseJson(kText).ok());
+  auto json = ParseJson(kText, {.is_passed_on = true});
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(json->Find("a")->number(), std::numeric_limits<double>::max());
+  EXPECT_EQ(json->object()->size(), 3u);
+  EXPECT_FALSE(ParseJson(R"({"a":1,})", {.is_passed_on = true}).ok());
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ struct Call {
 
 // Nothing when the text is no call. {"name": "Ann"} alone is one only inside call tags.
 std::optional<Call> ParseCall(std::string_view body, bool is_tagged) {
-  auto json = ParseJson(body);
+  // The arguments are the tool's to judge. A recursive schema lets them nest deeper than a file's.
+  auto json = ParseJson(body, {.max_depth = 256, .is_passed_on = true});
   if (!json.ok()) return std::nullopt;
   const Json* name = json->Find("name");
   if (name == nullptr || name->string() == nullptr || name->string()->empty()) return std::nullopt;

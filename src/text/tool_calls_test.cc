@@ -99,6 +99,12 @@ TEST(ToolCalls, ChatMl) {
         "call:f|with:{\"b\":2}|end"}});
 }
 
+TEST(ToolCalls, OddArgumentsAreTheToolsToJudge) {
+  Check(ToolCallStyle::kChatMl,
+        {{R"(<tool_call>{"name": "f", "arguments": {"a": 1e999, "a": {}}}</tool_call>)",
+          R"(call:f|with:{"a": 1e999, "a": {}}|end)"}});
+}
+
 TEST(ToolCalls, ABrokenChatMlCallIsContent) {
   Check(ToolCallStyle::kChatMl,
         {{"<tool_call>{\"name\": \"f\", }</tool_call>",

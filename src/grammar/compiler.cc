@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grammar/compiler.h"
+
+#include <utility>
+
+namespace hearth {
+
+GrammarCompiler::GrammarCompiler(std::shared_ptr<const GrammarVocabulary> vocabulary,
+                                 GrammarCompilerOptions options)
+    : vocabulary_(std::move(vocabulary)), options_(options) {}
+
+GrammarCompiler::Made GrammarCompiler::Refused(Status why) {
+  const std::lock_guard lock(mutex_);
+  ++counts_.refused;
+  return why;
+}
+
+std::shared_ptr<const Grammar> GrammarCompiler::Find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto at = by_key_.find(key);
+  if (at == by_key_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, at->second);
+  ++counts_.found;
+  return at->second->grammar;
+}
+
+// Not under the lock: others go on while this one compiles. Two who compile the same text at the
+// same time both succeed, and one result is kept.
+GrammarCompiler::Made GrammarCompiler::Compile(GrammarKind kind, std::string_view text,
+                                               std::string key) {
+  auto made = Grammar::Compile(vocabulary_, kind, text, options_.grammar);
+  if (!made.ok()) return Refused(made.status());
+  const std::lock_guard lock(mutex_);
+  ++counts_.compiled;
+  if (by_key_.contains(key) || key.size() > options_.kept_bytes) return made;
+  kept_bytes_ += key.size();
+  entries_.push_front({std::move(key), *made});
+  by_key_.emplace(entries_.front().key, entries_.begin());
+  while (entries_.size() > options_.kept_grammars || kept_bytes_ > options_.kept_bytes) {
+    kept_bytes_ -= entries_.back().key.size();
+    by_key_.erase(entries_.back().key);
+    entries_.pop_back();
+  }
+  return made;
+}
+
+GrammarCompiler::Made GrammarCompiler::SchemaText(std::string_view text) {
+  if (text.size() > options_.schema.bytes) {
+    return Refused(Error(Code::kInvalid, "schema of %zu bytes, limit %zu", text.size(),
+                         options_.schema.bytes));
+  }
+  std::string key = "s" + std::string(text);
+  if (auto found = Find(key)) return found;
+  auto prepared = PrepareSchemaText(text, options_.schema);
+  if (!prepared.ok()) return Refused(prepared.status());
+  return Compile(GrammarKind::kJsonSchema, *prepared, std::move(key));
+}
+
+GrammarCompiler::Made GrammarCompiler::Schema(const Json& schema) {
+  return SchemaText(WriteJson(schema));
+}
+
+GrammarCompiler::Made GrammarCompiler::AnyObject() { return SchemaText(R"({"type":"object"})"); }
+
+GrammarCompiler::Made GrammarCompiler::Regex(std::string_view pattern) {
+  if (Status checked = CheckPattern(pattern, options_.schema); !checked.ok()) {
+    return Refused(std::move(checked));
+  }
+  std::string key = "r" + std::string(pattern);
+  if (auto found = Find(key)) return found;
+  return Compile(GrammarKind::kRegex, pattern, std::move(key));
+}
+
+GrammarCompiler::Made GrammarCompiler::Lark(std::string_view text) {
+  if (Status checked = CheckLark(text, options_.schema); !checked.ok()) {
+    return Refused(std::move(checked));
+  }
+  return OwnLark(text);
+}
+
+GrammarCompiler::Made GrammarCompiler::OwnLark(std::string_view text) {
+  std::string key = "l" + std::string(text);
+  if (auto found = Find(key)) return found;
+  return Compile(GrammarKind::kLark, text, std::move(key));
+}
+
+GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& choices) {
+  if (choices.empty()) return Refused(Error(Code::kInvalid, "expected at least one choice"));
+  if (choices.size() > options_.choices) {
+    return Refused(
+        Error(Code::kInvalid, "%zu choices, limit %zu", choices.size(), options_.choices));
+  }
+  std::string lark = "start: CHOICE\nCHOICE: ";
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i].empty()) return Refused(Error(Code::kInvalid, "choice %zu is empty", i));
+    lark += (i == 0 ? "" : " | ") + WriteJson(Json(choices[i]));
+  }
+  if (lark.size() > options_.schema.bytes) {
+    return Refused(Error(Code::kInvalid, "choices of %zu bytes, limit %zu", lark.size(),
+                         options_.schema.bytes));
+  }
+  return OwnLark(lark);
+}
+
+GrammarCompilerCounts GrammarCompiler::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace hearth

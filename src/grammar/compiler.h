@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grammars as clients ask for them, checked, compiled within limits, and kept for the next who asks
+// the same. Nothing it refuses reaches the engine, and nothing it could not compile is ignored.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "grammar/grammar.h"
+#include "grammar/schema.h"
+namespace hearth {
+
+struct GrammarCompilerOptions {
+  SchemaLimits schema{};
+  GrammarLimits grammar{};
+  size_t choices = 4'096;               // of one choice list
+  size_t kept_grammars = 256;           // compiled ones take about 0.1 to 1 MB each
+  size_t kept_bytes = size_t{4} << 20;  // of their texts
+};
+
+struct GrammarCompilerCounts {
+  uint64_t compiled = 0, refused = 0, found = 0;  // found: was kept from before
+};
+
+// Thread: any; meant for those that read requests, never the engine's. Two threads may compile at
+// the same time. Takes milliseconds for a new grammar, microseconds for a known one.
+class GrammarCompiler {
+ public:
+  explicit GrammarCompiler(std::shared_ptr<const GrammarVocabulary> vocabulary,
+                           GrammarCompilerOptions options = {});
+
+  // kInvalid or kUnsupported with the reason when the schema cannot be enforced to the letter.
+  Result<std::shared_ptr<const Grammar>> SchemaText(std::string_view text);
+  Result<std::shared_ptr<const Grammar>> Schema(const Json& schema);
+  // Any JSON value, or any object: what clients call "json mode".
+  Result<std::shared_ptr<const Grammar>> AnyObject();
+  // The whole text matches.
+  Result<std::shared_ptr<const Grammar>> Regex(std::string_view pattern);
+  Result<std::shared_ptr<const Grammar>> Lark(std::string_view text);
+  // The text is one of these.
+  Result<std::shared_ptr<const Grammar>> Choice(const std::vector<std::string>& choices);
+  // For grammars this program wrote itself: not looked over first.
+  Result<std::shared_ptr<const Grammar>> OwnLark(std::string_view text);
+
+  const std::shared_ptr<const GrammarVocabulary>& vocabulary() const { return vocabulary_; }
+  const GrammarCompilerOptions& options() const { return options_; }
+  GrammarCompilerCounts counts() const;
+
+ private:
+  using Made = Result<std::shared_ptr<const Grammar>>;
+  std::shared_ptr<const Grammar> Find(const std::string& key);
+  Made Compile(GrammarKind kind, std::string_view text, std::string key);
+  Made Refused(Status why);
+
+  const std::shared_ptr<const GrammarVocabulary> vocabulary_;
+  const GrammarCompilerOptions options_;
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Grammar> grammar;
+  };
+  mutable std::mutex mutex_;  // guards everything below
+  std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  // into entries_
+  size_t kept_bytes_ = 0;
+  GrammarCompilerCounts counts_;
+};
+
+}  // namespace hearth

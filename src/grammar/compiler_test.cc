@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "grammar/compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "grammar/grammar_mask.h"
+#include "testing/byte_tokenizer.h"
+#include "testing/random_reply.h"
+
+namespace hearth {
+namespace {
+
+const testing::ByteTokenizer& Bytes() {
+  static const testing::ByteTokenizer tokenizer;
+  return tokenizer;
+}
+std::shared_ptr<const GrammarVocabulary> ByteVocabulary() {
+  static const auto vocabulary = *GrammarVocabulary::Make(Bytes());
+  return vocabulary;
+}
+Token Stop() { return ByteVocabulary()->end(); }
+
+// Whether `text`, byte by byte, is one the grammar allows, from its first token to its end.
+bool Matches(const std::shared_ptr<const Grammar>& grammar, std::string_view text) {
+  auto mask = MakeGrammarMask(grammar, {Stop()});
+  std::vector<uint32_t> bits(MaskWords(Bytes().vocab_size()));
+  for (const char c : text) {
+    const Token token = static_cast<unsigned char>(c);
+    EXPECT_TRUE(mask->Fill(bits).ok());
+    const bool may = IsAllowed(bits, token);
+    EXPECT_EQ(mask->Accept(token), may) << text;
+    if (!may) return false;
+  }
+  EXPECT_TRUE(mask->Fill(bits).ok());
+  const bool may_stop = IsAllowed(bits, Stop());
+  EXPECT_EQ(mask->Accept(Stop()), may_stop) << text;
+  EXPECT_EQ(mask->is_finished(), may_stop) << text;
+  return may_stop;
+}
+
+TEST(GrammarCompiler, SchemasRegexesGrammarsAndChoices) {
+  GrammarCompiler compiler(ByteVocabulary());
+  auto schema = compiler.SchemaText(R"({"properties":{"a":{"type":"integer"}},"required":["a"]})");
+  ASSERT_TRUE(schema.ok()) << schema.status().message();
+  auto regex = compiler.Regex("[ab]{2}c?");
+  ASSERT_TRUE(regex.ok()) << regex.status().message();
+  EXPECT_TRUE(Matches(*regex, "abc"));
+  EXPECT_TRUE(Matches(*regex, "bb"));
+  EXPECT_FALSE(Matches(*regex, "b"));
+  EXPECT_FALSE(Matches(*regex, "abcc"));
+  auto lark = compiler.Lark("start: \"x\" inner\ninner: \"(\" inner? \")\"");
+  ASSERT_TRUE(lark.ok()) << lark.status().message();
+  EXPECT_TRUE(Matches(*lark, "x((()))"));
+  EXPECT_FALSE(Matches(*lark, "x((())"));
+  auto choice = compiler.Choice({"yes", "no", "say \"no\"\n", "yesterday"});
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  for (const char* text : {"yes", "no", "say \"no\"\n", "yesterday"}) {
+    EXPECT_TRUE(Matches(*choice, text)) << text;
+  }
+  EXPECT_FALSE(Matches(*choice, "yester"));
+  EXPECT_FALSE(Matches(*choice, "maybe"));
+}
+
+TEST(GrammarCompiler, ASchemaHoldsToTheLetter) {
+  GrammarCompiler compiler(ByteVocabulary());
+  auto grammar = compiler.SchemaText(
+      R"({"type":"object","properties":{"a":{"type":"integer","minimum":3,"maximum":12},
+          "b":{"enum":["x",null]}},"required":["a"]})");
+  ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+  for (const char* good :
+       {R"({"a":3})", R"({"a": 12, "b": null})", "{\n  \"a\": 4,\n  \"b\":\"x\"}"}) {
+    EXPECT_TRUE(Matches(*grammar, good)) << good;
+  }
+  for (const char* bad :
+       {R"({"a":2})", R"({"a":13})", R"({"b":"x"})", R"({"a":3,"c":1})", "[]", "",
+        R"({"a":3,"b":"y"})", "{\"a\":3}}", R"({"a":"3"})", "{          \"a\":3}"}) {
+    EXPECT_FALSE(Matches(*grammar, bad)) << bad;
+  }
+}
+
+TEST(GrammarCompiler, WhatCannotBeEnforcedIsRefusedWithAReason) {
+  GrammarCompiler compiler(ByteVocabulary());
+  for (const char* schema :
+       {R"({"not":{"type":"string"}})", R"({"uniqueItems":true})", R"({"if":{},"then":{}})",
+        R"({"oneOf":[{"type":"number"},{"type":"integer"}]})", "false",
+        R"({"type":"integer","minimum":4,"maximum":3})", R"({"pattern":"(?=a)b"})",
+        R"({"pattern":"(a)\\1"})", R"({"type":"thing"})", R"({"$ref":"#/$defs/none"})",
+        R"({"pattern":"[a"})"}) {
+    auto made = compiler.SchemaText(schema);
+    ASSERT_FALSE(made.ok()) << schema;
+    EXPECT_FALSE(made.status().message().empty()) << schema;
+  }
+  EXPECT_FALSE(compiler.Regex("foo**(").ok());
+  EXPECT_FALSE(compiler.Regex("(?=a)").ok());
+  EXPECT_FALSE(compiler.Lark("start: nothing").ok());
+  EXPECT_FALSE(compiler.Lark("").ok());
+  EXPECT_FALSE(compiler.Lark("start: %json {\"x-guidance\": 3}").ok());
+  EXPECT_FALSE(compiler.Choice({}).ok());
+  EXPECT_FALSE(compiler.Choice({"a", ""}).ok());
+  EXPECT_EQ(compiler.counts().compiled, 0u);
+  EXPECT_GE(compiler.counts().refused, 17u);
+}
+
+TEST(GrammarCompiler, KeepsWhatWasCompiledWithinItsBounds) {
+  GrammarCompiler compiler(ByteVocabulary(), {.kept_grammars = 2});
+  ASSERT_TRUE(compiler.Regex("a").ok());
+  ASSERT_TRUE(compiler.Regex("b").ok());
+  ASSERT_TRUE(compiler.Regex("a").ok());  // now the younger one
+  EXPECT_EQ(compiler.counts().found, 1u);
+  ASSERT_TRUE(compiler.Regex("c").ok());  // drops b
+  ASSERT_TRUE(compiler.Regex("a").ok());
+  EXPECT_EQ(compiler.counts().found, 2u);
+  ASSERT_TRUE(compiler.Regex("b").ok());
+  EXPECT_EQ(compiler.counts().compiled, 4u);
+  // A regex and a grammar of the same bytes are two things.
+  EXPECT_FALSE(compiler.Lark("a").ok());
+}
+
+TEST(GrammarCompiler, ThreadsCompileBesideEachOther) {
+  GrammarCompiler compiler(ByteVocabulary());
+  std::vector<std::thread> threads;
+  std::vector<int> made(4);
+  for (size_t t = 0; t < made.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        auto grammar = compiler.Regex("a{" + std::to_string(i % 7 + 1) + "}");
+        made[t] +=
+            grammar.ok() && Matches(*grammar, std::string(static_cast<size_t>(i % 7 + 1), 'a'));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, std::vector<int>(4, 20));
+  EXPECT_EQ(compiler.counts().compiled + compiler.counts().found, 80u);
+}
+
+TEST(GrammarMask, ACopyGoesItsOwnWay) {
+  GrammarCompiler compiler(ByteVocabulary());
+  auto grammar = compiler.Regex("(ab|cd)*e");
+  ASSERT_TRUE(grammar.ok());
+  auto mask = MakeGrammarMask(*grammar, {Stop()});
+  ASSERT_TRUE(mask->Accept('a'));
+  auto copy = mask->Clone();
+  ASSERT_TRUE(copy->Accept('b'));
+  ASSERT_TRUE(copy->Accept('e'));
+  ASSERT_TRUE(copy->Accept(Stop()));
+  EXPECT_TRUE(copy->is_finished());
+  EXPECT_FALSE(copy->Accept('a'));
+  EXPECT_FALSE(mask->is_finished());
+  EXPECT_FALSE(mask->Accept('e'));  // refused, and nothing changed
+  EXPECT_FALSE(mask->Accept(Stop()));
+  EXPECT_FALSE(mask->Accept(-1));
+  EXPECT_FALSE(mask->Accept(1 << 30));
+  EXPECT_TRUE(mask->Accept('b'));
+}
+
+TEST(GrammarMask, NoiseUnderAMaskIsTheGrammars) {
+  GrammarCompiler compiler(ByteVocabulary());
+  auto grammar = compiler.SchemaText(
+      R"({"$defs":{"t":{"type":"object","properties":{"v":{"type":"boolean"},
+          "l":{"anyOf":[{"$ref":"#/$defs/t"},{"type":"null"}]}},"required":["v","l"]}},
+          "$ref":"#/$defs/t"})");
+  ASSERT_TRUE(grammar.ok()) << grammar.status().message();
+  testing::RandomModel model(Bytes(), {Stop()});
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    auto mask = MakeGrammarMask(*grammar, {Stop()});
+    const auto reply = model.Run(*mask, seed, 30, 3000);
+    ASSERT_EQ(reply.error, "");
+    ASSERT_TRUE(reply.is_finished) << seed;
+    std::string text;
+    for (const Token token : reply.tokens) {
+      if (token != Stop()) text += Bytes().Bytes(token);
+    }
+    auto json = ParseJson(text, {.max_depth = 3000});
+    ASSERT_TRUE(json.ok()) << text;
+    EXPECT_NE(json->Find("v")->boolean(), nullptr) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate_replies VOCABULARY: for each line of standard input, a request of the Python tests, one
+// line with the reply that noise under that request's mask wrote, and how our reader reads it.
+#include <ctime>
+#include <iostream>
+#include <string>
+
+#include "app/open_tokenizer.h"
+#include "base/json.h"
+#include "grammar/compiler.h"
+#include "grammar/grammar_mask.h"
+#include "grammar/harmony_mask.h"
+#include "grammar/text_mask.h"
+#include "testing/random_reply.h"
+#include "text/harmony_parse.h"
+
+namespace hearth {
+namespace {
+
+using Kind = ReplyEvent::Kind;
+
+double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::string Text(const Json& request, const char* name, const char* otherwise = "") {
+  const Json* member = request.Find(name);
+  return member != nullptr && member->string() != nullptr ? *member->string() : otherwise;
+}
+int Number(const Json& request, const char* name, int otherwise) {
+  const Json* member = request.Find(name);
+  const auto value = member != nullptr ? member->integer() : std::nullopt;
+  return value ? static_cast<int>(*value) : otherwise;
+}
+
+ReplyRules RulesOf(const Json& request) {
+  ReplyRules rules;
+  const std::string choice = Text(request, "tool_choice", "auto");
+  rules.tool_choice = choice == "auto"       ? ToolChoice::kAuto
+                      : choice == "none"     ? ToolChoice::kNone
+                      : choice == "required" ? ToolChoice::kRequired
+                                             : ToolChoice::kNamed;
+  if (rules.tool_choice == ToolChoice::kNamed) rules.named_tool = choice;
+  const Json* parallel = request.Find("parallel");
+  rules.parallel_calls =
+      parallel == nullptr || parallel->boolean() == nullptr || *parallel->boolean();
+  rules.answer_schema = request.Find("answer");
+  if (request.Find("reasoning_tokens") != nullptr) {
+    rules.reasoning_tokens = Number(request, "reasoning_tokens", 0);
+  }
+  return rules;
+}
+
+class Generator {
+ public:
+  Generator(const Tokenizer& tokenizer, std::shared_ptr<const GrammarVocabulary> vocabulary)
+      : tokenizer_(tokenizer),
+        end_(vocabulary->end()),
+        compiler_(std::move(vocabulary)),
+        model_(tokenizer, StopsOf(tokenizer)) {
+    if (auto masks = HarmonyMasks::Make(tokenizer, compiler_); masks.ok()) {
+      harmony_ = *std::move(masks);
+    }
+  }
+
+  Json Answer(const Json& request) {
+    JsonObject out;
+    const double before = CpuSeconds();
+    auto mask = NewMask(request);
+    out.push_back({"compile_ms", (CpuSeconds() - before) * 1e3});
+    if (!mask.ok()) {
+      out.push_back({"refused", mask.status().message()});
+      return out;
+    }
+    if (request.Find("only_compile") != nullptr) return out;
+    if (const Json* texts = request.Find("accepts"); texts != nullptr) {
+      JsonArray accepted;
+      for (const Json& text : *texts->array()) {
+        accepted.push_back(Accepts(*(*mask)->Clone(), *text.string()));
+      }
+      out.push_back({"accepts", std::move(accepted)});
+      return out;
+    }
+    const auto reply = model_.Run(**mask, static_cast<uint64_t>(Number(request, "seed", 1)),
+                                  Number(request, "soft", 60), Number(request, "hard", 6000));
+    out.push_back({"finished", reply.is_finished});
+    if (!reply.error.empty()) out.push_back({"error", reply.error});
+    out.push_back({"tokens", static_cast<int64_t>(reply.tokens.size())});
+    Read(Text(request, "kind"), reply.tokens, out);
+    return out;
+  }
+
+ private:
+  static std::vector<Token> StopsOf(const Tokenizer& tokenizer) {
+    std::vector<Token> stops;
+    for (const char* name : {"<|return|>", "<|call|>", "<|end|>", "<|im_end|>"}) {
+      if (const auto token = tokenizer.Special(name)) stops.push_back(*token);
+    }
+    return stops;
+  }
+
+  // Whether the mask lets this text pass, written as the tokenizer writes it, and end.
+  bool Accepts(TokenMask& mask, const std::string& text) const {
+    std::vector<Token> tokens;
+    tokenizer_.Encode(text, tokens);
+    for (const Token token : tokens) {
+      if (!mask.Accept(token)) return false;
+    }
+    return mask.Accept(end_);
+  }
+
+  Result<std::unique_ptr<TokenMask>> NewMask(const Json& request) {
+    const std::string kind = Text(request, "kind");
+    if (kind == "harmony") {
+      HEARTH_ASSIGN(const Conversation conversation, ParseConversation(request));
+      if (harmony_ == nullptr) return Error(Code::kUnsupported, "no harmony in this vocabulary");
+      return harmony_->New(conversation.tools, RulesOf(request));
+    }
+    if (kind == "chatml" || kind == "llama3") {
+      HEARTH_ASSIGN(const Conversation conversation, ParseConversation(request));
+      const TextReplyStyle style = {
+          .calls = kind == "chatml" ? ToolCallStyle::kChatMl : ToolCallStyle::kLlama3,
+          .begins_in_reasoning = request.Find("begins_in_reasoning") != nullptr,
+          .may_reason = request.Find("may_reason") != nullptr};
+      return NewTextMask(conversation.tools, RulesOf(request), style, tokenizer_, {end_},
+                         compiler_);
+    }
+    HEARTH_ASSIGN(auto grammar, Compile(kind, request));
+    return MakeGrammarMask(std::move(grammar), {end_});
+  }
+
+  Result<std::shared_ptr<const Grammar>> Compile(const std::string& kind, const Json& request) {
+    if (kind == "regex") return compiler_.Regex(Text(request, "text"));
+    if (kind == "lark") return compiler_.Lark(Text(request, "text"));
+    if (kind == "schema_text") return compiler_.SchemaText(Text(request, "text"));
+    if (kind == "choice") {
+      std::vector<std::string> choices;
+      for (const Json& choice : *request.Find("choices")->array()) {
+        choices.push_back(*choice.string());
+      }
+      return compiler_.Choice(choices);
+    }
+    return compiler_.Schema(*request.Find("schema"));
+  }
+
+  void Read(const std::string& kind, const std::vector<Token>& tokens, JsonObject& out) const {
+    std::string text;
+    for (const Token token : tokens) {
+      if (kind == "harmony" || !tokenizer_.IsSpecial(token)) text += tokenizer_.Bytes(token);
+    }
+    out.push_back({"text", text});
+    std::vector<ReplyEvent> events;
+    if (kind == "harmony") {
+      ReadHarmony(tokens, events, out);
+    } else if (kind == "chatml" || kind == "llama3") {
+      const auto style = kind == "chatml" ? ToolCallStyle::kChatMl : ToolCallStyle::kLlama3;
+      ToolCallParser whole(style), cut(style);
+      whole.Feed(text, events);
+      whole.Finish(events);
+      std::vector<ReplyEvent> pieces;
+      for (const char c : text) cut.Feed(std::string_view(&c, 1), pieces);
+      cut.Finish(pieces);
+      out.push_back({"same_streamed", Summary(events) == Summary(pieces)});
+    }
+    out.push_back({"events", Summary(events)});
+  }
+
+  void ReadHarmony(const std::vector<Token>& tokens, std::vector<ReplyEvent>& events,
+                   JsonObject& out) const {
+    auto format = MakeHarmonyFormat(tokenizer_);
+    auto reader = (*format)->NewReader();
+    for (const Token token : tokens) reader->Feed(token, events);
+    reader->Finish(events);
+    HarmonyParser whole(tokenizer_, *HarmonyTokens::Find(tokenizer_));
+    std::vector<HarmonyEvent> messages;
+    whole.Feed(tokens, messages);
+    whole.Finish(messages);
+    out.push_back({"repairs", whole.repairs().total()});
+    int64_t reasoning = 0;
+    bool is_analysis = false;
+    for (const HarmonyEvent& event : messages) {
+      if (event.kind == HarmonyEvent::Kind::kStart) {
+        is_analysis = event.header.channel == HarmonyChannel::kAnalysis;
+      }
+      reasoning += is_analysis && event.kind == HarmonyEvent::Kind::kContent ? 1 : 0;
+    }
+    out.push_back({"thoughts", reasoning});
+  }
+
+  // [["content", text], ["call", name, arguments], ...]: events of a kind that follow each other
+  // are one.
+  static Json Summary(const std::vector<ReplyEvent>& events) {
+    JsonArray out;
+    Kind last = Kind::kToolCallEnd;
+    for (const ReplyEvent& event : events) {
+      if (event.kind == Kind::kToolCall) {
+        out.push_back(JsonArray{"call", event.text, ""});
+      } else if (event.kind == Kind::kToolArguments) {
+        Json& arguments = (*out.back().array())[2];
+        arguments = *arguments.string() + event.text;
+      } else if (event.kind != Kind::kToolCallEnd) {
+        const char* name = event.kind == Kind::kReasoning ? "reasoning" : "content";
+        if (event.kind == last) {
+          Json& text = (*out.back().array())[1];
+          text = *text.string() + event.text;
+        } else {
+          out.push_back(JsonArray{name, event.text});
+        }
+      }
+      last = event.kind;
+    }
+    return out;
+  }
+
+  const Tokenizer& tokenizer_;
+  const Token end_;
+  GrammarCompiler compiler_;
+  std::unique_ptr<HarmonyMasks> harmony_;
+  testing::RandomModel model_;
+};
+
+int Main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: generate_replies VOCABULARY\n";
+    return 2;
+  }
+  auto tokenizer = OpenTokenizer(argv[1]);
+  if (!tokenizer.ok()) {
+    std::cerr << tokenizer.status().message() << "\n";
+    return 1;
+  }
+  auto vocabulary = GrammarVocabulary::Make(**tokenizer);
+  if (!vocabulary.ok()) {
+    std::cerr << vocabulary.status().message() << "\n";
+    return 1;
+  }
+  Generator generator(**tokenizer, *vocabulary);
+  for (std::string line; std::getline(std::cin, line);) {
+    auto request = ParseJson(line);
+    if (!request.ok()) {
+      std::cerr << request.status().message() << "\n";
+      return 1;
+    }
+    std::cout << WriteJson(generator.Answer(*request)) << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hearth
+
+int main(int argc, char** argv) { return hearth::Main(argc, argv); }

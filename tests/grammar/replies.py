@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs generate_replies over many requests, and judges what comes out."""
+import datetime
+import ipaddress
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import uuid
+
+import jsonschema
+
+
+def work_dir():
+    return os.environ.get("HEARTH_WORK") or os.path.expanduser("~/.cache/hearth")
+
+
+VOCABULARIES = {"o200k": "o200k_base.tiktoken", "smollm2": "smollm2.gguf",
+                "llama3": "llama3_tokenizer.json", "qwen3": "qwen3_tokenizer.json"}
+
+
+def vocabulary(name):
+    path = os.path.join(work_dir(), VOCABULARIES[name])
+    if not os.path.exists(path):
+        sys.exit(f"missing {path}: ./dev model fetches vocabularies")
+    return path
+
+
+def generate(program, vocab, requests, processes=2):
+    """Answers in the order of the requests."""
+    shares = [requests[i::processes] for i in range(processes)]
+    running = [subprocess.Popen([program, vocabulary(vocab)], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True, encoding="utf-8")
+               for _ in shares]
+    outputs = [None] * processes
+
+    def feed(i):
+        lines = "".join(json.dumps(request) + "\n" for request in shares[i])
+        outputs[i] = running[i].communicate(lines)[0].split("\n")[:-1]
+
+    threads = [threading.Thread(target=feed, args=(i,)) for i in range(processes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    answers = [None] * len(requests)
+    for i, lines in enumerate(outputs):
+        if running[i].returncode != 0 or len(lines) != len(shares[i]):
+            raise SystemExit(f"generate_replies died (status {running[i].returncode}) after "
+                             f"{len(lines)} of {len(shares[i])} requests")
+        answers[i::processes] = [json.loads(line) for line in lines]
+    return answers
+
+
+checker = jsonschema.FormatChecker(formats=())
+
+
+@checker.checks("date", raises=ValueError)
+def is_date(text):
+    return not isinstance(text, str) or bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text)
+                                             and datetime.date.fromisoformat(text))
+
+
+@checker.checks("time", raises=ValueError)
+def is_time(text):
+    return not isinstance(text, str) or bool(datetime.time.fromisoformat(text) is not None)
+
+
+@checker.checks("date-time", raises=ValueError)
+def is_date_time(text):
+    return not isinstance(text, str) or bool(datetime.datetime.fromisoformat(text))
+
+
+@checker.checks("uuid", raises=ValueError)
+def is_uuid(text):
+    return not isinstance(text, str) or bool(uuid.UUID(text)) and text.count("-") == 4
+
+
+@checker.checks("ipv4", raises=ValueError)
+def is_ipv4(text):
+    return not isinstance(text, str) or bool(ipaddress.IPv4Address(text) is not None)
+
+
+@checker.checks("ipv6", raises=ValueError)
+def is_ipv6(text):
+    return not isinstance(text, str) or bool(ipaddress.IPv6Address(text) is not None)
+
+
+@checker.checks("email")
+def is_email(text):
+    return not isinstance(text, str) or "@" in text
+
+
+def problem(schema, text, draft=None):
+    """Why `text` is not JSON of `schema`, or None."""
+    sys.set_int_max_str_digits(0)
+    try:
+        value = json.loads(text, parse_constant=lambda name: 1 / 0)
+    except (ValueError, ZeroDivisionError) as error:
+        return f"not JSON: {error}"
+    kind = jsonschema.validators.validator_for(schema, default=draft or jsonschema.Draft202012Validator)
+    error = next(iter(kind(schema, format_checker=checker).iter_errors(value)), None)
+    return error and error.message[:200]
