@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate_replies VOCABULARY: for each line of standard input, a request of the Python tests, one
 // line with the reply that noise under that request's mask wrote, and how our reader reads it.
+#include <algorithm>
 #include <ctime>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -23,6 +25,20 @@ double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+int64_t StatusKib(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == name && status >> kib) return kib;
+  }
+  return 0;
+}
+// The memory now, and from now on the peak: how much a request took can be told.
+int64_t ForgetPeak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+  return StatusKib("VmRSS:");
 }
 
 std::string Text(const Json& request, const char* name, const char* otherwise = "") {
@@ -67,9 +83,13 @@ class Generator {
 
   Json Answer(const Json& request) {
     JsonObject out;
+    const bool is_measured = request.Find("measure") != nullptr;
+    const int64_t memory = is_measured ? ForgetPeak() : 0;
     const double before = CpuSeconds();
     auto mask = NewMask(request);
     out.push_back({"compile_ms", (CpuSeconds() - before) * 1e3});
+    if (is_measured)
+      out.push_back({"peak_kib", std::max<int64_t>(0, StatusKib("VmHWM:") - memory)});
     if (!mask.ok()) {
       out.push_back({"refused", mask.status().message()});
       return out;
@@ -83,8 +103,10 @@ class Generator {
       out.push_back({"accepts", std::move(accepted)});
       return out;
     }
+    const double start = CpuSeconds();
     const auto reply = model_.Run(**mask, static_cast<uint64_t>(Number(request, "seed", 1)),
                                   Number(request, "soft", 60), Number(request, "hard", 6000));
+    if (is_measured) out.push_back({"mask_ms", (CpuSeconds() - start) * 1e3});
     out.push_back({"finished", reply.is_finished});
     if (!reply.error.empty()) out.push_back({"error", reply.error});
     out.push_back({"tokens", static_cast<int64_t>(reply.tokens.size())});
@@ -148,7 +170,9 @@ class Generator {
   void Read(const std::string& kind, const std::vector<Token>& tokens, JsonObject& out) const {
     std::string text;
     for (const Token token : tokens) {
-      if (kind == "harmony" || !tokenizer_.IsSpecial(token)) text += tokenizer_.Bytes(token);
+      const std::string_view bytes = tokenizer_.Bytes(token);
+      const bool is_tag = bytes.ends_with("tool_call>") || bytes.ends_with("think>");
+      if (kind == "harmony" || is_tag || !tokenizer_.IsSpecial(token)) text += bytes;
     }
     out.push_back({"text", text});
     std::vector<ReplyEvent> events;

@@ -4,7 +4,7 @@ formats, patterns and ranges. Each can be satisfied."""
 import random
 
 PATTERNS = ["^[a-z]{2,5}$", "^\\d{3}-\\d{4}$", "^(foo|bar)+$", "[A-Z]", "^#[0-9a-fA-F]{6}$",
-            "^v\\d+\\.\\d+$", "a.c", "^[^\\s]{1,8}$", "^(?:[a-z]+/)*[a-z]+$", "^\\w+@\\w+\\.com$"]
+            "^v\\d+\\.\\d+$", "^a.c", "^[^\\s]{1,8}$", "^(?:[a-z]+/)*[a-z]+$", "^\\w+@\\w+\\.com$"]
 FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "ipv6", "email", "hostname", "duration",
            "uri", "int32"]
 NAMES = ["id", "name", "city", "a b", "ключ", "tags", "x", "unit", "value", "child", "über", "q\"t",
