@@ -71,6 +71,22 @@ SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour) {
   return scenario;
 }
 
+SimScenario ShareScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 512, 256);
+  scenario.options.scheduler.max_sequences = 8;
+  scenario.options.scheduler.quantum = 64;
+  for (const uint32_t tenant : {1u, 2u}) {
+    const double gap_us = tenant == 1 ? 160'000 : 40'000;
+    for (double us = 0; us < 10'000'000; us += random.Exponential(gap_us)) {
+      scenario.clients.push_back(
+          Ask(random, us, tenant, random.Between(64, 300), random.Between(4, 16)));
+      scenario.clients.back().request.timeout_us = 8'000'000;
+    }
+  }
+  return scenario;
+}
+
 SimScenario StarvationScenario(uint64_t seed) {
   SimRandom random(seed);
   SimScenario scenario = Machine(seed, 96, 64);

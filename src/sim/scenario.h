@@ -54,6 +54,8 @@ std::string Describe(const SimScenario& scenario);
 // times what the machine has.
 enum class Neighbour : uint8_t { kNone, kPolite, kFlood };
 SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour);
+// Two tenants ask for more than the machine has, one of them for four times as much as the other.
+SimScenario ShareScenario(uint64_t seed);
 // A steady flood of urgent requests, more than the machine can serve, and a few that are not.
 SimScenario StarvationScenario(uint64_t seed);
 // Streams decode while long prompts arrive.

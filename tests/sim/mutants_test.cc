@@ -80,6 +80,7 @@ void Hunt(int mutant, Progress& progress) {
     if (seed % 10 == 0) play(Family::kChat, seed);
     if (seed % 20 == 0) play(Family::kStarvation, seed);
     if (seed % 20 == 10) play(Family::kLongPrompt, seed);
+    if (seed % 20 == 5) play(Family::kShare, seed);
     if (seed % 20 == 15) play(Family::kQuiet, seed);
   }
   _exit(0);

@@ -18,6 +18,8 @@ SimScenario Make(Family family, uint64_t seed) {
       return ChatScenario(seed);
     case Family::kQuiet:
       return QuietTenantScenario(seed, Neighbour::kFlood);
+    case Family::kShare:
+      return ShareScenario(seed);
   }
   return RandomScenario(seed);
 }
@@ -75,6 +77,19 @@ std::string CheckChat(const SimScenario& scenario, const SimOutcome& outcome) {
   return {};
 }
 
+// Whoever asks for more gets no more: tokens computed for either tenant while both had requests.
+std::string CheckShare(const SimOutcome& outcome) {
+  double tokens[3] = {};
+  for (const SimFate& fate : outcome.fates) {
+    const RequestRecord& record = fate.record;
+    if (!fate.admission.ok() || record.started_us > kStartUs + 10'000'000) continue;
+    tokens[record.domain.tenant] += static_cast<double>(record.num_computed);
+  }
+  const double ratio = tokens[2] / tokens[1];
+  if (ratio < 1.5 && ratio > 1 / 1.5) return {};
+  return Printf("the greedy tenant got %.2f times what the other got", ratio);
+}
+
 // Until the first token, over the quiet tenant's requests; -1 when one of them never had one.
 double QuietUs(const SimOutcome& outcome) {
   double sum = 0;
@@ -89,7 +104,7 @@ double QuietUs(const SimOutcome& outcome) {
 }  // namespace
 
 const char* NameOf(Family family) {
-  constexpr const char* kNames[] = {"random", "starvation", "long", "chat", "quiet"};
+  constexpr const char* kNames[] = {"random", "starvation", "long", "chat", "quiet", "share"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -136,6 +151,7 @@ SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace)
   if (family == Family::kStarvation) result.failure = CheckStarvation(scenario, outcome);
   if (family == Family::kLongPrompt) result.failure = CheckLongPrompt(scenario, outcome);
   if (family == Family::kChat) result.failure = CheckChat(scenario, outcome);
+  if (family == Family::kShare) result.failure = CheckShare(outcome);
   if (family == Family::kQuiet) {
     for (const Neighbour neighbour : {Neighbour::kNone, Neighbour::kPolite, Neighbour::kFlood}) {
       const SimScenario again = QuietTenantScenario(seed, neighbour);
