@@ -28,13 +28,13 @@ KvLayout RandomLayout(SimRandom& random) {
   return layout;
 }
 
-EngineOptions RandomOptions(SimRandom& random, const KvLayout& layout, double step_us) {
+EngineOptions RandomOptions(SimRandom& random, double step_us) {
   EngineOptions options;
   SchedulerOptions& scheduler = options.scheduler;
   scheduler.max_sequences = random.Around(1, 32);
   scheduler.max_step_tokens = random.Around(24, 256);
   scheduler.min_chunk = random.Around(1, 16);
-  scheduler.max_context = random.Chance(0.3) ? random.Between(48, 200) : 131072;
+  scheduler.max_context = random.Chance(0.3) ? random.Between(48, 200) : 800;
   scheduler.itl_target_us = static_cast<int64_t>(step_us * (1 + 4 * random.Share()));
   scheduler.quiet_step_us = 5 * scheduler.itl_target_us;
   scheduler.aging_us = static_cast<int64_t>(step_us * random.Around(5, 500));
@@ -53,7 +53,6 @@ EngineOptions RandomOptions(SimRandom& random, const KvLayout& layout, double st
   if (random.Chance(0.1)) options.kv.key_bits = random.Between(3, 10);
   options.slow_reader_us = static_cast<int64_t>(step_us * random.Around(3, 60));
   options.self_check_every = 0;
-  if (layout.full.block_bytes == 0) scheduler.max_context = std::min(scheduler.max_context, 400);
   return options;
 }
 
@@ -173,7 +172,7 @@ SimScenario RandomScenario(uint64_t seed) {
   scenario.layout = RandomLayout(random);
   scenario.timing = RandomTiming(random);
   const double step_us = scenario.timing.points().front().us;
-  scenario.options = RandomOptions(random, scenario.layout, step_us);
+  scenario.options = RandomOptions(random, step_us);
   int64_t until_us = 0;
   scenario.clients = RandomClients(random, scenario.vocab, step_us, until_us);
   AddTroubles(random, step_us, until_us, scenario);
