@@ -63,5 +63,29 @@ TEST(KvAdopt, TheCachesCopyIsNotOutOfReach) {
   space.Release(again);
 }
 
+// Two sequences go on from a shared prefix; what lies behind both windows must not keep either from
+// going on.
+TEST(KvAdopt, WhatBothArePastIsLetGo) {
+  KvLayout layout;
+  layout.full = {.block_bytes = 64, .num_blocks = 32};
+  layout.window = {.block_bytes = 64, .num_blocks = 6, .window = 24};
+  KvSpace space(layout, KvPolicy());
+  const std::vector<Token> tokens = Count(80);
+  KvHolding first, second, other;
+  ASSERT_TRUE(space.Reserve(first, 0, 48));
+  space.Commit(first, tokens, 48);
+  ASSERT_EQ(space.Match(tokens, 48, second).tokens, 48);  // shares two window blocks
+  ASSERT_TRUE(space.Reserve(other, 0, 32));
+  for (KvHolding* holding : {&first, &second}) {
+    ASSERT_TRUE(space.Reserve(*holding, 48, 16));
+    space.Commit(*holding, tokens, 64);
+  }
+  // Of the six blocks four are in sight of somebody, and one behind both.
+  EXPECT_EQ(space.Room(first, 64, 16), 16);
+  ASSERT_TRUE(space.Reserve(first, 64, 16));
+  for (KvHolding* holding : {&first, &second, &other}) space.Release(*holding);
+  EXPECT_TRUE(space.SelfCheck({}).ok());
+}
+
 }  // namespace
 }  // namespace hearth

@@ -159,15 +159,16 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
   HEARTH_CHECK(!impl_->has_full() || num_blocks <= holding.full.size());
   HEARTH_CHECK(!impl_->has_window() || num_blocks <= holding.window.size());
   const auto block = [&](size_t i) { return tokens.subspan(i * kBlockTokens, kBlockTokens); };
-  if (num_blocks == holding.keys.size()) return;  // no block became full
+  const size_t num_before = holding.keys.size();
   for (size_t i = holding.keys.size(); i < num_blocks; ++i) {
     const BlockKey parent = i == 0 ? BlockKey() : holding.keys[i - 1];
     holding.keys.push_back(cache.KeyOf(holding.domain.salt, parent, block(i)));
   }
   // In a model without full layers, a window block that was there first may have gone since; then
   // ours takes its place.
-  impl_->DropStale(holding);
-  for (size_t i = holding.nodes.size(); i < num_blocks; ++i) {
+  if (num_blocks > num_before) impl_->DropStale(holding);
+  const size_t first = num_blocks > num_before ? holding.nodes.size() : num_blocks;
+  for (size_t i = first; i < num_blocks; ++i) {
     PrefixCache::Offer offer;
     if (i > 0) offer.parent = holding.nodes.back();
     offer.key = holding.keys[i];
@@ -180,6 +181,9 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
     holding.nodes.push_back(node);
     if (impl_->has_full()) impl_->Adopt(node, holding.full[i]);
   }
+  // At once, not when more is reserved: two that share what both are past would wait for each
+  // other to let go of it.
+  if (impl_->has_window()) impl_->Slide(holding, impl_->FirstVisible(num_computed));
 }
 
 void KvSpace::KeepCut(KvHolding& holding, int position) {
