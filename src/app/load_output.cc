@@ -62,10 +62,11 @@ std::string ChatLines(const LoadReport& report) {
                      NumGenerated(report), report.generated_per_s(), 100 * report.hit_share());
   if (report.own_rate) {
     out += fmt::format(
-        "{} chats at a time generate {:.1f} tokens a second; the backend alone, {} sequences after "
-        "{} tokens, {:.1f}: {:.1f} % of it\n",
-        options.clients, report.generated_per_s(), options.clients, report.mean_context,
-        *report.own_rate, 100 * report.generated_per_s() / *report.own_rate);
+        "prompts included {:.1f} tokens a second were computed; the backend alone, {} sequences "
+        "after {} tokens, computes {:.1f}: {:.0f} % of it, {:.0f} % in generated tokens\n",
+        report.computed_per_s(), options.clients, report.mean_context, *report.own_rate,
+        100 * report.computed_per_s() / *report.own_rate,
+        100 * report.generated_per_s() / *report.own_rate);
   }
   return out;
 }
@@ -108,6 +109,10 @@ Json ReplyJson(const LoadReply& reply) {
 
 double LoadReport::generated_per_s() const {
   return load.seconds > 0 ? static_cast<double>(NumGenerated(*this)) / load.seconds : 0;
+}
+
+double LoadReport::computed_per_s() const {
+  return load.seconds > 0 ? static_cast<double>(SummaryOf(steps).tokens) / load.seconds : 0;
 }
 
 double LoadReport::hit_share() const {
@@ -164,6 +169,7 @@ Json LoadJson(const LoadReport& report) {
     out.emplace_back("between_tokens_s",
                      PercentileJson(PercentilesOf(TokenGaps(report.load.replies))));
     out.emplace_back("generated_per_s", report.generated_per_s());
+    out.emplace_back("computed_per_s", report.computed_per_s());
     out.emplace_back("hit_share", report.hit_share());
     if (report.own_rate) out.emplace_back("backend_per_s", *report.own_rate);
   }

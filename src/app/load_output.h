@@ -25,7 +25,8 @@ struct LoadReport {
   LongPromptRecord beside;
 
   double generated_per_s() const;
-  double hit_share() const;  // of prompt tokens
+  double computed_per_s() const;  // prompts that were not cached included
+  double hit_share() const;       // of prompt tokens
 };
 
 std::string LoadTable(const LoadReport& report);
