@@ -22,7 +22,7 @@ enum class GrammarKind : unsigned char { kJsonSchema, kRegex, kLark };
 // while compiling and 14,000 while making masks.
 struct GrammarLimits {
   uint64_t items_in_row = 2'000;            // how many readings of a text are followed at once
-  uint64_t initial_lexer_fuel = 1'000'000;  // 20 ms; 1,400 schemas of ours take at most 60,000
+  uint64_t initial_lexer_fuel = 1'000'000;  // some 20 ms
   uint64_t step_lexer_fuel = 200'000;       // 14 ms
   uint64_t step_items = 50'000;
   uint64_t lexer_states = 16'384;  // 1 to 2 KB each
@@ -30,7 +30,7 @@ struct GrammarLimits {
   uint64_t stack_bytes = uint64_t{16} << 20;  // schemas 128 deep take 2.5 KB a level
 };
 
-// Immutable; any thread. Takes about 0.3 s and 30 MB for 200,000 tokens: one per model.
+// Immutable; any thread. Takes about a second and 30 MB for 200,000 tokens: one per model.
 class GrammarVocabulary {
  public:
   // `tokenizer` is read now and not kept. Special tokens have names and no bytes.
