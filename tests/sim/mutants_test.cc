@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -41,17 +40,17 @@ struct Progress {
 // number -> where it is
 std::map<int, std::string> FindMutants() {
   std::map<int, std::string> found;
-  const std::regex pattern("HEARTH_MUTANT\\((\\d+)\\)");
+  const std::string mark = "HEARTH_MUTANT(";
   for (const char* room : {"kv", "engine"}) {
     for (const auto& entry : fs::directory_iterator(fs::path(HEARTH_SOURCE_DIR) / "src" / room)) {
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {
-        std::smatch match;
-        if (!std::regex_search(line, match, pattern)) continue;
-        found[std::atoi(match[1].str().c_str())] = std::string(room) + "/" +
-                                                   entry.path().filename().string() + ":" +
-                                                   std::to_string(number);
+        const size_t at = line.find(mark);
+        const int mutant = at == line.npos ? 0 : std::atoi(line.c_str() + at + mark.size());
+        if (mutant == 0) continue;
+        found[mutant] = std::string(room) + "/" + entry.path().filename().string() + ":" +
+                        std::to_string(number);
       }
     }
   }
