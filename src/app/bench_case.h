@@ -67,23 +67,23 @@ enum YardstickIndex : unsigned char {
   kNumYardsticks
 };
 
+struct BenchedModel {
+  std::string path, name, family;
+  int64_t file_bytes = 0;
+  ModelCosts costs;
+  double load_seconds = 0, first_token_seconds = 0;
+  // Of the process, after every case ran once and before the yardsticks took their buffer.
+  int64_t peak_resident = 0, kv_bytes = 0;
+  std::vector<Measurement> measurements;
+};
+
 struct BenchRecord {
   std::string date, version, processor, isa;
   int num_threads = 0, num_cpus = 0, num_cores = 0, num_numa_nodes = 0, rounds = 0, chunk = 0;
   uint64_t memory_bytes = 0;
   std::vector<Yardstick> yardsticks;
   double others = 0;  // over the whole run
-
-  struct OfModel {
-    std::string path, name, family;
-    int64_t file_bytes = 0;
-    ModelCosts costs;
-    double load_seconds = 0, first_token_seconds = 0;
-    // Of the process, after every case ran once and before the yardsticks took their buffer.
-    int64_t peak_resident = 0, kv_bytes = 0;
-    std::vector<Measurement> measurements;
-  };
-  std::optional<OfModel> model;
+  std::optional<BenchedModel> model;
 
   // The best rate, or 0 when the machine cannot.
   double yardstick(YardstickIndex which) const;

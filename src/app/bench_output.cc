@@ -90,7 +90,7 @@ Json MeasurementJson(const Measurement& m) {
                     {"samples", SamplesJson(m.seconds, "seconds")}};
 }
 
-Json ModelJson(const BenchRecord::OfModel& model) {
+Json ModelJson(const BenchedModel& model) {
   return JsonObject{{"name", model.name},
                     {"family", model.family},
                     {"parameters", model.costs.parameters},
@@ -118,7 +118,7 @@ std::string WithPrefix(double value, const char* unit) {
 std::string BenchTable(const BenchRecord& record) {
   std::string out;
   if (record.model) {
-    const BenchRecord::OfModel& model = *record.model;
+    const BenchedModel& model = *record.model;
     out += fmt::format("{}: {:.2f} GB of weights, {:.2f} GB read per decoded token\n", model.name,
                        static_cast<double>(model.costs.weight_bytes) * 1e-9,
                        static_cast<double>(model.costs.decode_bytes) * 1e-9);
@@ -127,7 +127,7 @@ std::string BenchTable(const BenchRecord& record) {
                      record.isa, record.num_threads, record.rounds, Percent(record.others));
   out += YardstickLines(record);
   if (!record.model) return out;
-  const BenchRecord::OfModel& model = *record.model;
+  const BenchedModel& model = *record.model;
   out += "\n" + MeasurementLines(record);
   const auto held = static_cast<double>(model.costs.weight_bytes + model.kv_bytes);
   out += fmt::format(

@@ -150,7 +150,7 @@ std::string BenchPage(const BenchRecord& record) {
       "the worst fell behind. Others used {:.0f} % of the processors meanwhile.",
       record.rounds, 100 * record.others));
   if (record.model) {
-    const BenchRecord::OfModel& model = *record.model;
+    const BenchedModel& model = *record.model;
     page.Figure(Roofline(record),
                 "Under the slope memory is the limit, under the flats arithmetic. Activations of "
                 "16 bits take two "

@@ -55,7 +55,7 @@ void Note(const std::string& text) {
 // Loads the model, runs every case once and briefly, and fills the contexts. Nothing is measured
 // yet but the start and the memory.
 Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
-                          const std::vector<BenchCase>& cases, BenchRecord::OfModel& found) {
+                          const std::vector<BenchCase>& cases, BenchedModel& found) {
   const auto start = std::chrono::steady_clock::now();
   HEARTH_ASSIGN(const Model model, OpenModel(flags.model));
   found.name = model.spec.name.empty() ? flags.model : model.spec.name;
