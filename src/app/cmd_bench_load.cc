@@ -40,7 +40,7 @@ int KvTokens(const Flags& flags) {
 
 Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, LoadReport& report,
                                       int& max_context) {
-  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, "cpu"));
   report.model = model.spec.name.empty() ? flags.model : model.spec.name;
   max_context = model.spec.max_context;
   const int blocks = (KvTokens(flags) + kBlockTokens - 1) / kBlockTokens;

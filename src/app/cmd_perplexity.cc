@@ -62,7 +62,7 @@ Status Add(const Model& model, const Flags& flags, std::span<const Token> piece,
 }
 
 Status Perplexity(const Flags& flags) {
-  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, flags.backend));
   HEARTH_ASSIGN(const TextPieces text,
                 ReadTextPieces(model, flags.model, flags.text, flags.context));
   Flags adjusted = flags;
