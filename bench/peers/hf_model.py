@@ -39,29 +39,6 @@ class Source(rewrite_gpt_oss.Source):
         return Tensor("BF16", np.concatenate(pieces).reshape(shape))
 
 
-def layer_tensors(source, layer):
-    old, new = f"blk.{layer}.", f"model.layers.{layer}."
-    names = {"input_layernorm.weight": "attn_norm.weight",
-             "post_attention_layernorm.weight": "post_attention_norm.weight",
-             "self_attn.sinks": "attn_sinks.weight"}
-    for kind in ("weight", "bias"):
-        names[f"mlp.router.{kind}"] = f"ffn_gate_inp.{kind}"
-        for part, word in (("q", "q"), ("k", "k"), ("v", "v"), ("o", "output")):
-            names[f"self_attn.{part}_proj.{kind}"] = f"attn_{word}.{kind}"
-    tensors = {new + to: source.floats(old + name) for to, name in names.items()}
-    for part, trio in zip(("gate_up_proj", "down_proj"),
-                          rewrite_gpt_oss.expert_tensors(source, old)):
-        for word, tensor in zip(("blocks", "scales", "bias"), trio):
-            tensors[f"{new}mlp.experts.{part}_{word}"] = tensor
-    return tensors
-
-
-def end_tensors(source):
-    return {"model.embed_tokens.weight": source.floats("token_embd.weight"),
-            "model.norm.weight": source.floats("output_norm.weight"),
-            "lm_head.weight": source.floats("output.weight")}
-
-
 def read_header(path):
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -88,7 +65,8 @@ def write(path, folder):
     for shard in range(layers + 1):
         name = f"model-{shard + 1:05}-of-{layers + 1:05}.safetensors"
         if not (folder / name).exists():  # else it is whole: a run before this one wrote it
-            tensors = layer_tensors(source, shard) if shard < layers else end_tensors(source)
+            tensors = (rewrite_gpt_oss.hugging_face_layer(source, shard) if shard < layers
+                       else rewrite_gpt_oss.hugging_face_ends(source))
             safetensors_file.write(folder / "part", tensors)
             (folder / "part").rename(folder / name)
         header = read_header(folder / name)

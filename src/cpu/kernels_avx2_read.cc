@@ -25,7 +25,8 @@ uint64_t ReadMemoryAvx2(const std::byte* at, int64_t num_bytes, int num_streams)
   const __m256i sum =
       _mm256_add_epi64(_mm256_add_epi64(sums[0], sums[1]), _mm256_add_epi64(sums[2], sums[3]));
   const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-  return static_cast<uint64_t>(_mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1));
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(half)) +
+         static_cast<uint64_t>(_mm_extract_epi64(half, 1));
 }
 
 }  // namespace hearth

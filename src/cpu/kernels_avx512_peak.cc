@@ -3,6 +3,9 @@
 // the latency of five cycles on two ports.
 #include <immintrin.h>
 
+#include <iterator>
+#include <numeric>
+
 #include "cpu/yardstick.h"
 
 namespace hearth {
@@ -18,7 +21,10 @@ int32_t RepeatVnniAvx512(int64_t rounds) {
   }
   __m512i all = sums[0];
   for (int i = 1; i < kSums; ++i) all = _mm512_add_epi32(all, sums[i]);
-  return _mm512_reduce_add_epi32(all);
+  // The compiler's own reduction adds signed numbers, which these may overflow.
+  uint32_t lanes[16];
+  _mm512_storeu_si512(lanes, all);
+  return static_cast<int32_t>(std::accumulate(std::begin(lanes), std::end(lanes), uint32_t{0}));
 }
 
 }  // namespace hearth

@@ -3,6 +3,9 @@
 // product kernels do it, else they would beat their yardstick.
 #include <immintrin.h>
 
+#include <iterator>
+#include <numeric>
+
 #include "cpu/yardstick.h"
 
 namespace hearth {
@@ -22,7 +25,10 @@ uint64_t ReadMemoryAvx512(const std::byte* at, int64_t num_bytes, int num_stream
   }
   const __m512i sum =
       _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]), _mm512_add_epi64(sums[2], sums[3]));
-  return static_cast<uint64_t>(_mm512_reduce_add_epi64(sum));
+  // The compiler's own reduction adds signed numbers, which these may overflow.
+  uint64_t lanes[8];
+  _mm512_storeu_si512(lanes, sum);
+  return std::accumulate(std::begin(lanes), std::end(lanes), uint64_t{0});
 }
 
 }  // namespace hearth

@@ -19,6 +19,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/json.h"
 #include "http/outbox.h"
 
 namespace hearth {
@@ -41,7 +42,7 @@ std::string_view AsText(const beast::flat_buffer& buffer) {
 }
 
 std::string DefaultRefusal(const HttpRefusal& refusal) {
-  return Printf("{\"error\":{\"message\":\"%s\"}}", refusal.message.c_str());
+  return WriteJson(JsonObject{{"error", JsonObject{{"message", refusal.message}}}});
 }
 
 // Wakes a waiting coroutine from any thread. The flag covers a wake that comes before the wait.

@@ -313,7 +313,7 @@ TEST_F(HttpServerTest, AnswersHeadHttp10AndContinue) {
   EXPECT_NE(patient.ReadUntil(">").find("<hi>"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, DrainEndsIdleAndFinishesBusy) {
+TEST_F(HttpServerTest, DrainFinishesBusyAndCloses) {
   Listen();
   Client busy(server_->port());
   busy.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -57,7 +57,9 @@ struct KvMatch {
 };
 
 struct KvPolicy {
-  uint64_t key_seed = 0;      // model digest, numerics version and KV type, folded
+  // Part of every key. A secret of the process today; once keys outlive it (tiers), the model's
+  // digest, numerics version and KV type are folded in as well (FoldSeed).
+  uint64_t key_seed = 0;
   int window_every = 512;     // window blocks before multiples of this are kept longer
   double tenant_share = 1.0;  // of a group's blocks one tenant may cache while others want room
   // Attention over this many tokens costs as much as the rest of the model: what makes a block deep

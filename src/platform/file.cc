@@ -126,6 +126,11 @@ Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes) {
   return text;
 }
 
+std::string ReadKernelText(const std::string& path, size_t max_bytes) {
+  Result<std::string> text = ReadTextFile(path, max_bytes);
+  return text.ok() ? *std::move(text) : std::string();
+}
+
 Result<DraftFile> DraftFile::Create(const std::string& path, uint64_t num_bytes) {
   const std::string name = path + ".tmp";
   const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -55,6 +55,9 @@ class DraftFile {
 
 // The whole file as text; larger than `max_bytes` is an error, not a cut.
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes);
+// A file of the kernel (/proc, /sys, a cgroup); one that is absent, unreadable or
+// longer is an empty text.
+std::string ReadKernelText(const std::string& path, size_t max_bytes);
 // Replaces the file's content in one step: a reader sees the old bytes or the new ones.
 Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes);
 bool IsDirectory(const std::string& path);

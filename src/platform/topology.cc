@@ -15,13 +15,8 @@
 namespace hearth {
 namespace {
 
-constexpr size_t kMaxTextBytes = size_t{1} << 20;
-
-// Files of the kernel; one that is absent or unreadable is an empty text.
-std::string KernelText(const std::string& path) {
-  Result<std::string> text = ReadTextFile(path, kMaxTextBytes);
-  return text.ok() ? *std::move(text) : std::string();
-}
+// The kernel's texts about groups and mounts; more than this is nothing we understand.
+std::string LimitText(const std::string& path) { return ReadKernelText(path, size_t{1} << 20); }
 
 int NumAllowedCpus() {
   // The kernel refuses a mask smaller than its own, so it grows until accepted.
@@ -58,13 +53,13 @@ std::optional<T> Tighter(std::optional<T> a, std::optional<T> b) {
 }
 
 void ReadLimits(Topology& found) {
-  const std::string self = KernelText("/proc/self/cgroup");
-  const std::string mounts = KernelText("/proc/self/mountinfo");
+  const std::string self = LimitText("/proc/self/cgroup");
+  const std::string mounts = LimitText("/proc/self/mountinfo");
   if (const auto cpu = FindCgroup(self, mounts, "cpu")) {
     for (const std::string& folder : cpu->folders) {
-      const auto quota = cpu->unified ? CpuQuotaV2(KernelText(folder + "/cpu.max"))
-                                      : CpuQuotaV1(KernelText(folder + "/cpu.cfs_quota_us"),
-                                                   KernelText(folder + "/cpu.cfs_period_us"));
+      const auto quota = cpu->unified ? CpuQuotaV2(LimitText(folder + "/cpu.max"))
+                                      : CpuQuotaV1(LimitText(folder + "/cpu.cfs_quota_us"),
+                                                   LimitText(folder + "/cpu.cfs_period_us"));
       found.cpu_quota = Tighter(found.cpu_quota, quota);
     }
   }
@@ -72,7 +67,7 @@ void ReadLimits(Topology& found) {
     const char* name = memory->unified ? "/memory.max" : "/memory.limit_in_bytes";
     for (const std::string& folder : memory->folders) {
       found.memory_limit_bytes =
-          Tighter(found.memory_limit_bytes, MemoryLimit(KernelText(folder + name)));
+          Tighter(found.memory_limit_bytes, MemoryLimit(LimitText(folder + name)));
     }
   }
 }

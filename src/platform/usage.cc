@@ -13,12 +13,8 @@
 namespace hearth {
 namespace {
 
+// /proc/stat grows with interrupts and processors.
 constexpr size_t kMaxTextBytes = size_t{4} << 20;
-
-std::string KernelText(const char* path) {
-  Result<std::string> text = ReadTextFile(path, kMaxTextBytes);
-  return text.ok() ? *std::move(text) : std::string();
-}
 
 // Takes the next word of digits off the text; 0 when there is none.
 int64_t TakeNumber(std::string_view& text) {
@@ -52,7 +48,7 @@ Resident ResidentFrom(std::string_view status) {
   return {kibibytes("VmRSS:"), kibibytes("RssAnon:"), kibibytes("VmHWM:")};
 }
 
-Resident ReadResident() { return ResidentFrom(KernelText("/proc/self/status")); }
+Resident ReadResident() { return ResidentFrom(ReadKernelText("/proc/self/status", kMaxTextBytes)); }
 
 CpuTime MachineTimeFrom(std::string_view stat, double ticks_per_second) {
   // user nice system idle iowait irq softirq steal (guest time is inside user).
@@ -71,7 +67,7 @@ CpuTime MachineTimeFrom(std::string_view stat, double ticks_per_second) {
 }
 
 CpuTime ReadCpuTime() {
-  CpuTime time = MachineTimeFrom(KernelText("/proc/stat"),
+  CpuTime time = MachineTimeFrom(ReadKernelText("/proc/stat", kMaxTextBytes),
                                  static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK))));
   timespec own{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
@@ -88,7 +84,7 @@ double OthersShare(const CpuTime& from, const CpuTime& to) {
 }
 
 std::string ProcessorName() {
-  const std::string text = KernelText("/proc/cpuinfo");
+  const std::string text = ReadKernelText("/proc/cpuinfo", kMaxTextBytes);
   std::string_view name = AfterName(text, "model name");
   name.remove_prefix(std::min(name.find_first_not_of("\t: "), name.size()));
   return name.empty() ? "unknown" : std::string(name);

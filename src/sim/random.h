@@ -3,22 +3,15 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+
+#include "base/mix.h"
 namespace hearth {
 
-// A bijection that leaves no bit where it was.
-inline uint64_t Scramble(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-// Counts, and scrambles the count. Thread: one.
+// Counts, and mixes the count. Thread: one.
 class SimRandom {
  public:
-  explicit SimRandom(uint64_t seed) : state_(Scramble(seed ^ 0x5851f42d4c957f2d)) {}
-  uint64_t Next() { return Scramble(state_ += 0x9e3779b97f4a7c15); }
+  explicit SimRandom(uint64_t seed) : state_(MixBits(seed ^ 0x5851f42d4c957f2d)) {}
+  uint64_t Next() { return MixBits(state_ += kGoldenRatio); }
   // In [0, 1).
   double Share() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
   // In [low, high], both included.

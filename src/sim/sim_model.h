@@ -20,12 +20,12 @@ struct SimModel {
   // `window` are sums of earlier cells, each times its distance, over all that the group shows.
   uint64_t Cell(Token token, int position, uint64_t full, uint64_t window_sum) const {
     const auto where = static_cast<uint64_t>(position) << 32 | static_cast<uint32_t>(token);
-    return Scramble(Scramble(where ^ seed) + full) + window_sum * 0x9e3779b97f4a7c15;
+    return MixBits(MixBits(where ^ seed) + full) + window_sum * kGoldenRatio;
   }
   void Logits(uint64_t cell, std::span<float> out) const {
     for (size_t i = 0; i < out.size(); ++i) {
       // Even in [-4, 4): warm requests have a choice, cold ones no ties to speak of.
-      out[i] = static_cast<float>(Scramble(cell + i) >> 40) * 0x1p-21f - 4.0f;
+      out[i] = static_cast<float>(MixBits(cell + i) >> 40) * 0x1p-21f - 4.0f;
     }
   }
 };

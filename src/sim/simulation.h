@@ -86,7 +86,7 @@ class Simulation : private SimWorld {
   void Rest();
   void Broken(const std::string& what);
   void TellState();
-  void Note(uint64_t what) { outcome_.digest = Scramble(outcome_.digest ^ what) + what; }
+  void Note(uint64_t what) { outcome_.digest = MixBits(outcome_.digest ^ what) + what; }
   template <class... Args>
   void Tell(const char* format, Args... args);
 
