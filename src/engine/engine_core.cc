@@ -62,6 +62,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       scheduler_(options.scheduler, kv_),
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
              backend.vocab_size()),
+      step_sampler_(backend.vocab_size(), options.on_logits),
       books_(std::make_unique<Books>()) {}
 
 EngineCore::~EngineCore() {
@@ -145,10 +146,11 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
     scheduler_.Fail(status, ran_us);
     return;
   }
-  SampleRows(plan);
+  const std::span<const SliceOutcome> outcomes = step_sampler_.Sample(
+      plan, scheduler_.planned(), std::span<const float>(logits_).first(num_logits));
   const int64_t sampled_us = clock_.now_us();
-  scheduler_.Commit(sampled_, sampled_us, sampled_us - began_us);
-  TellTokens(sampled_us);
+  scheduler_.Commit(outcomes, sampled_us, sampled_us - began_us);
+  TellTokens(outcomes, sampled_us);
   const int64_t done_us = clock_.now_us();
   Books& books = *books_;
   if (books.step_us.size() < kStepsKept) books.step_us.push_back(0);
@@ -158,34 +160,16 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   books.own_us += (own - books.own_us) * (books.next_step == 1 ? 1 : 0.05);
 }
 
-void EngineCore::SampleRows(const StepPlan& plan) {
-  const auto vocab = static_cast<size_t>(backend_.vocab_size());
-  sampled_.assign(plan.slices.size(), Scheduler::kBadRow);
-  for (size_t i = 0; i < plan.slices.size(); ++i) {
-    Sequence& s = *scheduler_.planned()[i];
-    const std::span<const float> logits(&logits_[i * vocab], vocab);
-    if (plan.slices[i].count < s.backlog()) {
-      // Backends answer in all NaN when they met something that is no number.
-      if (!std::isnan(logits[0])) sampled_[i] = 0;
-      continue;
-    }
-    if (options_.on_logits) options_.on_logits(s.id, s.num_generated(), logits);
-    const Token token = sampler_.Choose(logits, s.request.sampling, *s.past);
-    // An infinite logit is as little an answer as NaN: the row's request fails alone.
-    if (token >= 0 && std::isfinite(logits[static_cast<size_t>(token)])) {
-      sampled_[i] = token;
-      s.past->Append(token);
-    }
-  }
-}
-
-void EngineCore::TellTokens(int64_t now_us) {
-  for (size_t i = 0; i < sampled_.size(); ++i) {
+void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us) {
+  for (size_t i = 0; i < outcomes.size(); ++i) {
     const Sequence& s = *scheduler_.planned()[i];
-    if (!s.spoke) continue;
-    s.sink->OnToken({sampled_[i], s.num_generated() - 1});
+    if (s.num_said == 0) continue;
+    int index = s.num_generated() - s.num_said;
+    for (const Token token : std::span(outcomes[i].tokens).first(static_cast<size_t>(s.num_said))) {
+      s.sink->OnToken({token, index++});
+    }
     if (HEARTH_MUTANT(34) && s.record.finish != Finish::kNone) {
-      s.sink->OnToken({sampled_[i], s.num_generated() - 1});
+      s.sink->OnToken({outcomes[i].tokens.back(), index - 1});
     }
     if (s.record.finish == Finish::kNone && s.sink->Room() <= 0) Pause(s.id, s.sink, now_us);
   }

@@ -4,7 +4,6 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,9 +11,9 @@
 #include "backend/backend.h"
 #include "engine/clock.h"
 #include "engine/inbox.h"
-#include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/snapshot.h"
+#include "engine/step_sampler.h"
 #include "kv/kv_space.h"
 namespace hearth {
 
@@ -25,7 +24,7 @@ struct EngineOptions {
   int64_t slow_reader_us = 30'000'000;  // paused for longer than this, a sequence is dropped
   int self_check_every = 0;             // steps; 0: only when idle
   // Sees the logits every token was sampled from, before it is heard. For tests; null otherwise.
-  std::function<void(SeqId id, int index, std::span<const float> logits)> on_logits;
+  StepSampler::OnLogits on_logits;
 };
 
 // Thread: Submit, Cancel and Drain from any; the rest from the one that calls Step.
@@ -61,8 +60,7 @@ class EngineCore {
   void Pause(SeqId id, const std::shared_ptr<EventSink>& sink, int64_t now_us);
   void WatchReaders(int64_t now_us);
   void RunPlan(const StepPlan& plan, int64_t began_us);
-  void SampleRows(const StepPlan& plan);
-  void TellTokens(int64_t now_us);
+  void TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us);
   void TellEnded();
   void UpdateRates(int64_t now_us);
 
@@ -73,8 +71,7 @@ class EngineCore {
   Scheduler scheduler_;
   Inbox inbox_;
   std::vector<float> logits_;
-  Sampler sampler_;
-  std::vector<Token> sampled_;
+  StepSampler step_sampler_;
   std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
   std::unique_ptr<Books> books_;
 };

@@ -270,8 +270,8 @@ void Scheduler::BuildPlan() {
   }
 }
 
-void Scheduler::Commit(std::span<const Token> sampled, int64_t now_us, int64_t step_us) {
-  HEARTH_CHECK(static_cast<int>(sampled.size()) == plan_.num_logits_rows);
+void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us) {
+  HEARTH_CHECK(outcomes.size() == plan_.slices.size());
   CorrectChunks(step_us);
   model_.Observe(shape_, step_us);
   ++totals_.num_steps;
@@ -280,7 +280,7 @@ void Scheduler::Commit(std::span<const Token> sampled, int64_t now_us, int64_t s
   in_step_ = false;
   for (size_t i = 0; i < planned_.size(); ++i) {
     planned_[i]->num_planned = 0;
-    Book(*planned_[i], plan_.slices[i], sampled, now_us);
+    Book(*planned_[i], plan_.slices[i], outcomes[i], now_us);
   }
 }
 
@@ -297,14 +297,13 @@ void Scheduler::CorrectChunks(int64_t step_us) {
   }
 }
 
-void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> sampled,
+void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& outcome,
                      int64_t now_us) {
   s.record.num_computed += slice.count;
   const bool speaks = slice.count == s.backlog();
-  s.spoke = false;
-  const Token token = sampled[static_cast<size_t>(slice.logits_row)];
-  if (token == kBadRow && !HEARTH_MUTANT(25)) {
-    Finalise(s, Finish::kError, "numerical_error", now_us);  // nothing of this step is published
+  s.num_said = 0;
+  if (!outcome.error.empty()) {
+    Finalise(s, Finish::kError, outcome.error, now_us);  // nothing of this step is published
     return;
   }
   const int before = s.num_computed;
@@ -315,20 +314,22 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, std::span<const Token> 
   s.most_computed = std::max(s.most_computed, s.num_computed);
   kv_.Commit(s.kv, s.tokens, s.num_computed);
   KeepCuts(s, before);
-  if (speaks) {
-    s.spoke = true;
-    s.tokens.push_back(token);
-    ++s.record.num_generated;
-    if (s.record.num_generated == 1) s.record.first_token_us = now_us;
-    const bool stopped = EndsSequence(s.request.sampling, token);
-    const int most = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0);
-    if (stopped || static_cast<int>(s.tokens.size()) >= most) {
-      kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
-      Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
-      return;
-    }
-  }
+  if (speaks && Say(s, outcome, now_us)) return;
   if (s.backlog() <= 1) queue_.Remove(s);
+}
+
+bool Scheduler::Say(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
+  HEARTH_CHECK(!outcome.tokens.empty());
+  if (s.record.num_generated == 0) s.record.first_token_us = now_us;
+  const int room = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0) - static_cast<int>(s.tokens.size());
+  s.num_said = std::min(static_cast<int>(outcome.tokens.size()), room);
+  s.tokens.insert(s.tokens.end(), outcome.tokens.begin(), outcome.tokens.begin() + s.num_said);
+  s.record.num_generated += s.num_said;
+  const bool stopped = outcome.stops && s.num_said == static_cast<int>(outcome.tokens.size());
+  if (!stopped && s.num_said < room) return false;
+  kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
+  Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
+  return true;
 }
 
 // Marks the cuts that the step passed: the end of the prompt, and what the request named.
@@ -345,7 +346,7 @@ void Scheduler::Fail(const Status& status, int64_t now_us) {
   in_step_ = false;
   for (Sequence* s : planned_) {
     s->num_planned = 0;
-    s->spoke = false;
+    s->num_said = 0;
   }
   for (Sequence* s : planned_) Finalise(*s, Finish::kError, status.message(), now_us);
 }

@@ -15,6 +15,7 @@
 #include "engine/fair_queue.h"
 #include "engine/sequence.h"
 #include "engine/step_model.h"
+#include "engine/step_sampler.h"
 #include "kv/kv_space.h"
 namespace hearth {
 
@@ -57,8 +58,6 @@ struct SchedulerTotals {
 // between steps.
 class Scheduler {
  public:
-  static constexpr Token kBadRow = -1;  // in `sampled`: the row held no numbers
-
   Scheduler(const SchedulerOptions& options, KvSpace& kv);
   ~Scheduler();
 
@@ -74,9 +73,9 @@ class Scheduler {
   const StepPlan& Plan(int64_t now_us);
   // The sequences of the plan's slices, in their order; good until TakeEnded.
   std::span<Sequence* const> planned() const { return planned_; }
-  // Books the step: `sampled` has for every row of logits a token, or kBadRow; for slices that do
-  // not reach the end of their tokens any token, or kBadRow.
-  void Commit(std::span<const Token> sampled, int64_t now_us, int64_t step_us);
+  // Books the step: for every slice what its rows came to. Slices that reach the end of their
+  // sequence's tokens say at least one, or have an error.
+  void Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us);
   // The step did not happen: the sequences in it end with an error, and nothing of it is cached.
   void Fail(const Status& status, int64_t now_us);
 
@@ -133,8 +132,9 @@ class Scheduler {
   static bool IsCheaper(const Sequence& a, const Sequence& b);
   void Preempt(Sequence& victim, int64_t now_us);
 
-  void Book(Sequence& sequence, const SeqSlice& slice, std::span<const Token> sampled,
-            int64_t now_us);
+  void Book(Sequence& sequence, const SeqSlice& slice, const SliceOutcome& outcome, int64_t now_us);
+  // Appends what it said. True: that was its last.
+  bool Say(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
   void KeepCuts(Sequence& sequence, int before);
   void CorrectChunks(int64_t step_us);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);

@@ -44,6 +44,11 @@ class SchedulerTest : public ::testing::Test {
     scheduler_->Add(std::move(s), now_us_);
     return id;
   }
+  static std::vector<SliceOutcome> Ones(const StepPlan& plan) {
+    SliceOutcome outcome;
+    outcome.tokens = {1};
+    return std::vector<SliceOutcome>(plan.slices.size(), outcome);
+  }
   // One step that takes what a machine of 10 ms + 100 us a token would take.
   std::map<SeqId, int> Step() {
     std::map<SeqId, int> counts;
@@ -52,8 +57,7 @@ class SchedulerTest : public ::testing::Test {
     step_us_ = 10'000 + 100 * static_cast<int64_t>(plan.tokens.size());
     now_us_ += step_us_;
     if (!plan.slices.empty()) {
-      const std::vector<Token> sampled(static_cast<size_t>(plan.num_logits_rows), 1);
-      scheduler_->Commit(sampled, now_us_, step_us_);
+      scheduler_->Commit(Ones(plan), now_us_, step_us_);
     }
     for (auto& sequence : scheduler_->TakeEnded()) ended_[sequence->id] = sequence->record;
     const Status status = kv_->SelfCheck();
@@ -126,8 +130,9 @@ TEST_F(SchedulerTest, AChunkThatIsNoNumberEndsBeforeItIsShared) {
   const StepPlan& plan = scheduler_->Plan(0);
   EXPECT_EQ(plan.tokens.size(), 64u);
   EXPECT_EQ(plan.num_logits_rows, 1);  // though it will not speak yet
-  const Token row = Scheduler::kBadRow;
-  scheduler_->Commit(std::span(&row, 1), 10, 10);
+  SliceOutcome outcome;
+  outcome.error = "numerical_error";
+  scheduler_->Commit(std::span(&outcome, 1), 10, 10);
   const auto ended = scheduler_->TakeEnded();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0]->id, bad);
@@ -146,9 +151,8 @@ TEST_F(SchedulerTest, NeverMoreThanTheLimits) {
     const StepPlan& plan = scheduler_->Plan(now_us_);
     EXPECT_LE(plan.tokens.size(), 100u);
     EXPECT_LE(scheduler_->load().num_running, 5);
-    const std::vector<Token> sampled(static_cast<size_t>(plan.num_logits_rows), 1);
     now_us_ += 1000;
-    scheduler_->Commit(sampled, now_us_, 1000);
+    scheduler_->Commit(Ones(plan), now_us_, 1000);
     for (auto& sequence : scheduler_->TakeEnded()) ended_[sequence->id] = sequence->record;
   }
   // Equals start in the order of arrival.

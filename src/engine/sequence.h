@@ -29,7 +29,7 @@ struct Sequence {
   bool paused = false;    // its reader is behind; keeps what it has, gets nothing computed
   bool promised = false;  // was preempted as often as allowed: all it can need is set aside
   bool sits_out = false;  // no room for it in the step that is being planned
-  bool spoke = false;     // the last step gave it a token
+  int num_said = 0;       // tokens that the last step gave it
   int num_planned = 0;    // tokens in the step that is being planned or run
   // Blocks that must be to be had before another try to start makes sense.
   int full_wanted = 0, window_wanted = 0;
