@@ -9,6 +9,7 @@
 #include "cpu/kernels.h"
 #include "kv/layout.h"
 #include "testing/kernels.h"
+#include "testing/rounds.h"
 
 namespace hearth {
 namespace {
@@ -137,7 +138,7 @@ Shape RandomShape(Rng& rng) {
 
 TEST_P(Attend, RandomScenes) {
   Rng rng(31);
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < Rounds(250); ++i) {
     const Shape shape = RandomShape(rng);
     const Scene scene(shape, rng);
     const int begin = rng.Int(0, shape.n_kv_heads - 1);
@@ -179,7 +180,7 @@ TEST_P(Attend, OneByOneEqualsTogether) {
 // A query that is no number spoils its own head; a key or value that is none, whoever sees it.
 TEST_P(Attend, WhatIsNoNumberStaysWithWhoSawIt) {
   Rng rng(34);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < Rounds(40); ++i) {
     const Shape shape{64, 4, 2, 5, rng.Int(0, 500), rng.OneIn(2) ? 0 : 17, rng.OneIn(2)};
     Scene scene(shape, rng);
     const float bad = rng.OneIn(2) ? std::numeric_limits<float>::quiet_NaN()
