@@ -68,6 +68,7 @@ struct Engine::Impl {
 
   void Publish() {
     auto snapshot = std::make_shared<EngineSnapshot>(core_.TakeSnapshot());
+    snapshot->num_stalls = num_stalls_;
     const std::lock_guard lock(mutex_);
     snapshot_ = std::move(snapshot);
   }
@@ -97,6 +98,7 @@ struct Engine::Impl {
       const int64_t steps = num_steps_;
       if (silent_us > 0 && reported != steps) {
         reported = steps;
+        ++num_stalls_;
         if (watch_.on_stall) watch_.on_stall({silent_us, steps});
       }
       lock.lock();
@@ -110,6 +112,7 @@ struct Engine::Impl {
   const WatchOptions watch_;
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> step_since_us_{kResting}, num_steps_{0};
+  std::atomic<uint64_t> num_stalls_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<const EngineSnapshot> snapshot_;  // guarded by mutex_
@@ -142,6 +145,7 @@ std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
   if (impl_->StalledUs() == 0) return latest;
   auto stalled = std::make_shared<EngineSnapshot>(*latest);
   stalled->is_stalled = true;
+  stalled->num_stalls = impl_->num_stalls_;
   return stalled;
 }
 

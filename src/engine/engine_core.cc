@@ -36,6 +36,7 @@ class FadingRate {
 struct EngineCore::Books {
   std::vector<int64_t> step_us;  // a ring of the last kStepsKept
   size_t next_step = 0;
+  StepHistogram step_histogram;
   double own_us = 0;  // fading mean
   int64_t last_rates_us = -1;
   FadingRate prefill{5}, decode{5}, ended{30};
@@ -156,6 +157,10 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   if (books.step_us.size() < kStepsKept) books.step_us.push_back(0);
   books.step_us[books.next_step % kStepsKept] = done_us - began_us;
   ++books.next_step;
+  const auto place =
+      std::lower_bound(kStepBoundsUs.begin(), kStepBoundsUs.end(), done_us - began_us);
+  ++books.step_histogram.counts[static_cast<size_t>(place - kStepBoundsUs.begin())];
+  books.step_histogram.sum_us += done_us - began_us;
   const auto own = static_cast<double>((done_us - began_us) - (ran_us - run_us));
   books.own_us += (own - books.own_us) * (books.next_step == 1 ? 1 : 0.05);
 }
@@ -275,6 +280,7 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
     snapshot.steps.max_us = times.back();
   }
   snapshot.steps.mean_own_us = books.own_us;
+  snapshot.step_histogram = books.step_histogram;
   snapshot.prefill_tokens_per_s = books.prefill.per_s();
   snapshot.decode_tokens_per_s = books.decode.per_s();
   const Inbox::Counts counts = inbox_.counts();

@@ -279,6 +279,10 @@ TEST(EngineCore, TheSnapshotCountsWhatHappened) {
             64);
   EXPECT_GT(snapshot.decode_tokens_per_s, 0);
   EXPECT_GT(snapshot.steps.p99_us, 0);
+  // A step here takes 1 ms and 10 us for every token: none is over 2 ms.
+  const StepHistogram& steps = snapshot.step_histogram;
+  EXPECT_EQ(static_cast<int64_t>(steps.counts[2]), snapshot.totals.num_steps);
+  EXPECT_GE(steps.sum_us, snapshot.totals.num_steps * 1'000);
   EXPECT_TRUE(snapshot.rows.empty());
 }
 

@@ -171,6 +171,7 @@ TEST(Engine, AStepThatHangsIsNoticed) {
   ASSERT_TRUE(engine.Submit(Of(10, 3, 1), buffer).ok());
   while (stalls == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(engine.snapshot()->is_stalled);  // answers although the loop does not
+  EXPECT_EQ(engine.snapshot()->num_stalls, 1u);
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_EQ(stalls, 1);
   hang = false;

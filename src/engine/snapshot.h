@@ -26,14 +26,26 @@ struct StepTimes {
   double mean_own_us = 0;  // beside the backend: planning, sampling, booking, telling
 };
 
+// Every step since the start, by how long it took: steps of at most kStepBoundsUs[i], each in its
+// first fitting place; the last place is for longer ones.
+inline constexpr std::array<int64_t, 14> kStepBoundsUs{
+    500,     1'000,   2'000,   5'000,   10'000,    20'000,    50'000,
+    100'000, 150'000, 200'000, 500'000, 1'000'000, 2'000'000, 10'000'000};
+struct StepHistogram {
+  std::array<uint64_t, kStepBoundsUs.size() + 1> counts{};
+  int64_t sum_us = 0;
+};
+
 struct EngineSnapshot {
   int64_t at_us = 0;
   bool is_stalled = false, is_draining = false;
+  uint64_t num_stalls = 0;
   SchedulerLoad load;
   SchedulerTotals totals;
   KvCounts full, window;
   std::array<double, 4> step_model{};  // a, b, c, d of StepModel
   StepTimes steps;
+  StepHistogram step_histogram;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;  // over the last seconds
   uint64_t num_admitted = 0, num_refused = 0, num_backend_failures = 0;
   std::array<uint64_t, 8> num_finished{};  // by Finish

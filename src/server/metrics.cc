@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/metrics.h"
+
+#include <prometheus/histogram.h>
+#include <prometheus/text_serializer.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "server/metric_families.h"
+
+namespace hearth {
+namespace {
+
+using prometheus::Histogram;
+
+// From an idle machine's first token to a long prompt's on a small one.
+const Histogram::BucketBoundaries kFirstToken{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+                                              2.5,   5,    10,    25,   50,  100,  250};
+const Histogram::BucketBoundaries kBetweenTokens{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075,
+                                                 0.1,   0.15,   0.2,   0.3,  0.5,   1,    2.5};
+const Histogram::BucketBoundaries kWait{0.001, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120};
+const Histogram::BucketBoundaries kWhole{0.05, 0.1, 0.5, 1,   2.5, 5,   10,
+                                         25,   50,  100, 250, 500, 1000};
+const Histogram::BucketBoundaries kTokens{1,    4,    16,    64,    256,   1024,
+                                          4096, 8192, 16384, 32768, 65536, 131072};
+
+double Seconds(int64_t us) { return static_cast<double>(us) * 1e-6; }
+
+prometheus::ClientMetric::Histogram AsHistogram(const StepHistogram& steps) {
+  prometheus::ClientMetric::Histogram out;
+  out.sample_sum = Seconds(steps.sum_us);
+  for (size_t i = 0; i < kStepBoundsUs.size(); ++i) {
+    out.sample_count += steps.counts[i];
+    out.bucket.push_back({out.sample_count, Seconds(kStepBoundsUs[i])});
+  }
+  out.sample_count += steps.counts.back();
+  out.bucket.push_back({out.sample_count, std::numeric_limits<double>::infinity()});
+  return out;
+}
+
+double ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+struct ServerMetrics::Impl {
+  explicit Impl(MetricFacts f) : facts(std::move(f)), started_s(std::time(nullptr)) {}
+  void Observe(const RequestRecord& record);
+
+  const MetricFacts facts;
+  const std::time_t started_s;
+  Histogram first_token{kFirstToken}, between_tokens{kBetweenTokens}, wait{kWait}, whole{kWhole};
+  Histogram prompt{kTokens}, reply{kTokens};
+  std::atomic<uint64_t> num_generated{0};
+  mutable std::mutex mu;
+  std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners;
+
+  void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
+  void AddHttp(MetricFamilies& out) const;
+  void AddFacts(MetricFamilies& out) const;
+  // What passes from the engine to a client, measured on the engine's thread.
+  class Meter;
+};
+
+class ServerMetrics::Impl::Meter : public EventSink {
+ public:
+  Meter(std::shared_ptr<Impl> impl, std::shared_ptr<EventSink> sink)
+      : impl_(std::move(impl)), sink_(std::move(sink)) {}
+  int Room() const override { return sink_->Room(); }
+  void OnToken(const TokenEvent& event) override {
+    const auto now = std::chrono::steady_clock::now();
+    if (event.index > 0) {
+      impl_->between_tokens.Observe(std::chrono::duration<double>(now - last_).count());
+    }
+    last_ = now;
+    ++impl_->num_generated;
+    sink_->OnToken(event);
+  }
+  void OnFinish(const RequestRecord& record) override {
+    impl_->Observe(record);
+    sink_->OnFinish(record);
+  }
+
+ private:
+  const std::shared_ptr<Impl> impl_;
+  const std::shared_ptr<EventSink> sink_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+void ServerMetrics::Impl::Observe(const RequestRecord& record) {
+  if (record.started_us > 0) wait.Observe(Seconds(record.started_us - record.arrived_us));
+  if (record.first_token_us > 0) {
+    first_token.Observe(Seconds(record.first_token_us - record.arrived_us));
+  }
+  whole.Observe(Seconds(record.ended_us - record.arrived_us));
+  prompt.Observe(record.num_prompt);
+  reply.Observe(record.num_generated);
+}
+
+void ServerMetrics::Impl::AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const {
+  const auto add = [&](const char* name, const char* help, const Histogram& histogram,
+                       std::vector<const char*> theirs) {
+    out.Histogram(name, help, histogram.Collect().histogram, theirs);
+  };
+  add("hearth_time_to_first_token_seconds", "From arrival to the first token.", first_token,
+      {"vllm:time_to_first_token_seconds"});
+  add("hearth_inter_token_seconds", "Between two tokens of one reply.", between_tokens,
+      {"vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"});
+  add("hearth_queue_wait_seconds", "From arrival to the first start.", wait,
+      {"vllm:request_queue_time_seconds"});
+  add("hearth_request_seconds", "From arrival to the end.", whole,
+      {"vllm:e2e_request_latency_seconds"});
+  add("hearth_request_prompt_tokens", "Tokens of a request's prompt.", prompt,
+      {"vllm:request_prompt_tokens"});
+  add("hearth_request_generated_tokens", "Tokens of a request's reply.", reply,
+      {"vllm:request_generation_tokens"});
+  out.Histogram("hearth_step_seconds", "One forward pass over a batch, and what belongs to it.",
+                AsHistogram(snapshot.step_histogram), {});
+  out.Counter("hearth_generated_tokens_total", "Tokens told to clients.",
+              static_cast<double>(num_generated), {"vllm:generation_tokens_total"});
+}
+
+void ServerMetrics::Impl::AddHttp(MetricFamilies& out) const {
+  std::vector<LabelledValue> open, total, refused, requests, refusals;
+  const std::lock_guard lock(mu);
+  for (const auto& [name, ask] : listeners) {
+    const HttpCounts counts = ask();
+    const auto add = [&](std::vector<LabelledValue>& to, int64_t value) {
+      to.push_back({{{"listener", name}}, static_cast<double>(value)});
+    };
+    add(open, counts.connections_open);
+    add(total, counts.connections_total);
+    add(refused, counts.connections_refused);
+    add(requests, counts.requests_total);
+    add(refusals, counts.refusals_total);
+  }
+  out.Gauges("hearth_http_open_connections", "Connections open now.", open);
+  out.Counters("hearth_http_connections_total", "Connections taken.", total);
+  out.Counters("hearth_http_connections_refused_total", "Connections beyond a limit.", refused);
+  out.Counters("hearth_http_requests_total", "Requests whose head was read.", requests);
+  out.Counters("hearth_http_refusals_total", "Requests refused before a handler saw them.",
+               refusals);
+}
+
+void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
+  out.Gauges("hearth_build_info", "Always 1; the labels say what runs.",
+             {{{{"version", facts.version}, {"isa", facts.isa}, {"numerics", facts.numerics}}, 1}});
+  out.Gauges("hearth_model_info", "Always 1; the labels say which model.",
+             {{{{"model", facts.model}, {"max_context", std::to_string(facts.max_context)}}, 1}});
+  out.Gauges("process_start_time_seconds", "Seconds since 1970 at the start.",
+             {{{}, static_cast<double>(started_s)}});
+  out.Gauges("process_resident_memory_bytes", "Memory in use.", {{{}, ResidentBytes()}});
+}
+
+ServerMetrics::ServerMetrics(MetricFacts facts) : impl_(std::make_shared<Impl>(std::move(facts))) {}
+
+ServerMetrics::~ServerMetrics() = default;
+
+std::shared_ptr<EventSink> ServerMetrics::Watch(std::shared_ptr<EventSink> sink) {
+  return std::make_shared<Impl::Meter>(impl_, std::move(sink));
+}
+
+void ServerMetrics::AddListener(std::string name, std::function<HttpCounts()> counts) {
+  const std::lock_guard lock(impl_->mu);
+  impl_->listeners.emplace_back(std::move(name), std::move(counts));
+}
+
+void ServerMetrics::ForgetListeners() {
+  const std::lock_guard lock(impl_->mu);
+  impl_->listeners.clear();
+}
+
+std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) const {
+  MetricFamilies families(impl_->facts.model, names == Names::kBoth);
+  impl_->AddFacts(families);
+  AddEngine(snapshot, families);
+  impl_->AddTimes(snapshot, families);
+  impl_->AddHttp(families);
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, families.all());
+  return std::move(out).str();
+}
+
+void AddMetricsRoute(const Engine& engine, const ServerMetrics& metrics, Router& router) {
+  router.Add("GET", "/metrics", Auth::kAdmin,
+             [&](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+               const auto names = request.query == "names=hearth" ? ServerMetrics::Names::kOurs
+                                                                  : ServerMetrics::Names::kBoth;
+               reply->Send(200,
+                           {{"content-type", "text/plain; version=0.0.4; charset=utf-8"},
+                            {"cache-control", "no-store"}},
+                           metrics.Text(*engine.snapshot(), names));
+             });
+}
+
+}  // namespace hearth

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Prometheus reads: times of requests as histograms, the engine's numbers as counters and
+// gauges, under our names and, for dashboards and balancers that know them, under vLLM's.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "http/http_server.h"
+#include "http/router.h"
+namespace hearth {
+
+// What does not change while the process runs.
+struct MetricFacts {
+  std::string version, isa;  // ours, and the instruction set the kernels were chosen for
+  std::string numerics;      // which arithmetic: equal words, equal bits (docs/numerics.md)
+  std::string model;
+  int max_context = 0;
+};
+
+// Thread: any.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(MetricFacts facts);
+  ~ServerMetrics();
+
+  // A sink that measures what passes through it. Every request's goes through here.
+  std::shared_ptr<EventSink> Watch(std::shared_ptr<EventSink> sink);
+
+  // `counts` is asked at every scrape until Forget, which must come before what it looks at goes.
+  void AddListener(std::string name, std::function<HttpCounts()> counts);
+  void ForgetListeners();
+
+  enum class Names : unsigned char { kOurs, kBoth };
+  // The whole page, in Prometheus' text format.
+  std::string Text(const EngineSnapshot& snapshot, Names names) const;
+
+ private:
+  struct Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+// GET /metrics, for admins: `?names=hearth` leaves out the other names, which linters dislike.
+// Takes nothing from the engine but its last snapshot. Both outlive the router.
+void AddMetricsRoute(const Engine& engine, const ServerMetrics& metrics, Router& router);
+
+}  // namespace hearth

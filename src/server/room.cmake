@@ -1,0 +1,7 @@
+# Hashes of keys through OpenSSL, metrics through prometheus-cpp, stored responses in SQLite.
+find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+target_link_libraries(hearth_server PUBLIC OpenSSL::Crypto Threads::Threads
+                      PRIVATE prometheus-cpp::core SQLite::SQLite3)
