@@ -20,7 +20,7 @@ constexpr int64_t kRestUs = 1'000'000;
 
 struct Engine::Impl {
   Impl(std::unique_ptr<Backend> backend, const EngineOptions& options, const WatchOptions& watch)
-      : backend_(std::move(backend)), core_(*backend_, options, clock_), watch_(watch) {
+      : backend_(std::move(backend)), core_(*backend_, options, clock_, &beside_), watch_(watch) {
     Publish();
     loop_ = std::thread([this] { Loop(); });
     watcher_ = std::thread([this] { Watch(); });
@@ -108,6 +108,7 @@ struct Engine::Impl {
   static constexpr int64_t kResting = -1;
   SteadyClock clock_;
   std::unique_ptr<Backend> backend_;
+  SideThread beside_;
   EngineCore core_;
   const WatchOptions watch_;
   std::atomic<bool> stop_{false};

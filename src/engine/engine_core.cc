@@ -55,7 +55,8 @@ struct EngineCore::Books {
   std::vector<Behind> behind;  // paused sequences
 };
 
-EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock)
+EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
+                       SideThread* beside)
     : backend_(backend),
       options_(options),
       clock_(clock),
@@ -63,6 +64,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       scheduler_(options.scheduler, kv_),
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
              backend.vocab_size()),
+      masks_(backend.vocab_size(), clock, beside),
       step_sampler_(backend.vocab_size(), options.on_logits),
       books_(std::make_unique<Books>()) {}
 
@@ -140,15 +142,17 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   const size_t num_logits = rows * static_cast<size_t>(backend_.vocab_size());
   if (logits_.size() < num_logits) logits_.resize(num_logits);
   const int64_t run_us = clock_.now_us();
+  masks_.Begin(plan, scheduler_.planned());
   const Status status = backend_.Run(plan, std::span(logits_).first(num_logits));
   const int64_t ran_us = clock_.now_us();
+  masks_.End();
   if (!status.ok() && !HEARTH_MUTANT(33)) {
     ++books_->num_backend_failures;
     scheduler_.Fail(status, ran_us);
     return;
   }
   const std::span<const SliceOutcome> outcomes = step_sampler_.Sample(
-      plan, scheduler_.planned(), std::span<const float>(logits_).first(num_logits));
+      plan, scheduler_.planned(), std::span<const float>(logits_).first(num_logits), masks_);
   const int64_t sampled_us = clock_.now_us();
   scheduler_.Commit(outcomes, sampled_us, sampled_us - began_us);
   TellTokens(outcomes, sampled_us);
@@ -170,8 +174,12 @@ void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_
     const Sequence& s = *scheduler_.planned()[i];
     if (s.num_said == 0) continue;
     int index = s.num_generated() - s.num_said;
-    for (const Token token : std::span(outcomes[i].tokens).first(static_cast<size_t>(s.num_said))) {
-      s.sink->OnToken({token, index++});
+    for (size_t j = 0; j < static_cast<size_t>(s.num_said); ++j) {
+      TokenEvent event{outcomes[i].tokens[j], index++};
+      if (j < outcomes[i].logprobs.size()) {
+        event.logprobs = std::make_shared<const Logprobs>(outcomes[i].logprobs[j]);
+      }
+      s.sink->OnToken(event);
     }
     if (HEARTH_MUTANT(34) && s.record.finish != Finish::kNone) {
       s.sink->OnToken({outcomes[i].tokens.back(), index - 1});
@@ -281,6 +289,7 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
   }
   snapshot.steps.mean_own_us = books.own_us;
   snapshot.step_histogram = books.step_histogram;
+  snapshot.masks = masks_.totals();
   snapshot.prefill_tokens_per_s = books.prefill.per_s();
   snapshot.decode_tokens_per_s = books.decode.per_s();
   const Inbox::Counts counts = inbox_.counts();

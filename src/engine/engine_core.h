@@ -11,7 +11,9 @@
 #include "backend/backend.h"
 #include "engine/clock.h"
 #include "engine/inbox.h"
+#include "engine/mask_fills.h"
 #include "engine/scheduler.h"
+#include "engine/side_thread.h"
 #include "engine/snapshot.h"
 #include "engine/step_sampler.h"
 #include "kv/kv_space.h"
@@ -30,7 +32,10 @@ struct EngineOptions {
 // Thread: Submit, Cancel and Drain from any; the rest from the one that calls Step.
 class EngineCore {
  public:
-  EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock);
+  // Masks are filled on `beside` while the backend computes; without it after the backend, on the
+  // thread that calls Step.
+  EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
+             SideThread* beside = nullptr);
   ~EngineCore();  // whatever is still there ends with kShutdown
 
   // Lets the request in or says why not, at once. The sink hears of it only if it was let in.
@@ -71,6 +76,7 @@ class EngineCore {
   Scheduler scheduler_;
   Inbox inbox_;
   std::vector<float> logits_;
+  MaskFills masks_;
   StepSampler step_sampler_;
   std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
   std::unique_ptr<Books> books_;

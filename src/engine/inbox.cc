@@ -129,7 +129,9 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
   Admission admission;
   admission.status = CheckFits(request);
   auto sequence = std::make_unique<Sequence>();
-  if (admission.ok()) sequence->past.emplace(request.sampling, request.prompt);
+  if (admission.ok()) {
+    sequence->past.emplace(request.sampling, request.prompt, request.choice);
+  }
   {
     const std::lock_guard lock(mutex_);
     if (admission.ok()) admission.status = CheckRoom(request, admission);

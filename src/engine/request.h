@@ -3,16 +3,17 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "engine/sampler.h"
+#include "engine/logprobs.h"
+#include "engine/sampling_params.h"
+#include "engine/token_mask.h"
 #include "kv/kv_space.h"
 namespace hearth {
-
-class TokenMask;
 
 // Strict: work of a more urgent class goes first. Waiting makes every request more urgent in time.
 enum class Priority : uint8_t { kUrgent, kNormal, kLow, kIdle };
@@ -26,7 +27,12 @@ struct Request {
   KvDomain domain;             // whose fair share, and whose cached work
   int64_t timeout_us = 0;      // from submission to the last token; 0: none
   std::vector<int> keep_cuts;  // prompt positions that others will start from (a preamble's end)
-  std::shared_ptr<TokenMask> mask;  // null: anything goes. Not asked yet: issue 7.
+  // What it may say; null: anything. The sequence's own, nobody else's: it is asked before every
+  // token and hears every token. It alone says where the sequence stops: stop tokens that do not
+  // finish the mask are tokens like others.
+  std::shared_ptr<TokenMask> mask;
+  // Which of several replies to one prompt this is: each has draws of its own.
+  uint32_t choice = 0;
 };
 
 enum class Finish : uint8_t {
@@ -75,6 +81,8 @@ struct Admission {
 struct TokenEvent {
   Token token = 0;
   int index = 0;  // counts what the request generated
+  // When sampling.num_logprobs asks: of the model, before masks, penalties and temperature.
+  std::shared_ptr<const Logprobs> logprobs = nullptr;
 };
 
 // Where a request's tokens go. Thread: called on the engine thread; must not block. OnFinish comes
@@ -85,6 +93,12 @@ class EventSink {
   // How many tokens it takes right now. At 0 the sequence is paused until there is room again.
   virtual int Room() const = 0;
   virtual void OnToken(const TokenEvent& event) = 0;
+  // When sampling.num_prompt_logprobs asks: of the prompt's tokens from position `first` on, in
+  // order, all before the first OnToken. Nothing was predicted of token 0, so the first is 1.
+  virtual void OnPrompt(int first, std::span<const Logprobs> logprobs) {
+    static_cast<void>(first);
+    static_cast<void>(logprobs);
+  }
   virtual void OnFinish(const RequestRecord& record) = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/mask_fills.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "kv/kv_space.h"
@@ -46,6 +47,7 @@ struct EngineSnapshot {
   std::array<double, 4> step_model{};  // a, b, c, d of StepModel
   StepTimes steps;
   StepHistogram step_histogram;
+  MaskTotals masks;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;  // over the last seconds
   uint64_t num_admitted = 0, num_refused = 0, num_backend_failures = 0;
   std::array<uint64_t, 8> num_finished{};  // by Finish

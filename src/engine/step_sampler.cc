@@ -15,7 +15,7 @@ constexpr char kNoNumbers[] = "numerical_error";
 
 std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
                                                   std::span<Sequence* const> planned,
-                                                  std::span<const float> logits) {
+                                                  std::span<const float> logits, MaskFills& masks) {
   HEARTH_CHECK(planned.size() == plan.slices.size());
   if (outcomes_.size() < planned.size()) outcomes_.resize(planned.size());
   for (size_t i = 0; i < planned.size(); ++i) {
@@ -24,10 +24,11 @@ std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
     outcome.error.clear();
     outcome.tokens.clear();
     outcome.stops = false;
+    outcome.logprobs.clear();
     const auto last = static_cast<size_t>(slice.logits_row + slice.num_logits - 1);
     const std::span<const float> row = logits.subspan(last * vocab_size_, vocab_size_);
     if (slice.count >= planned[i]->backlog()) {
-      SayNext(*planned[i], row, outcome);
+      SayNext(*planned[i], row, masks.Allowed(i), outcome);
     } else if (std::isnan(row[0]) && !HEARTH_MUTANT(25)) {
       // Backends answer in all NaN when they met something that is no number.
       outcome.error = kNoNumbers;
@@ -36,19 +37,45 @@ std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
   return std::span(outcomes_).first(planned.size());
 }
 
-bool StepSampler::SayNext(Sequence& s, std::span<const float> row, SliceOutcome& outcome) {
+Token StepSampler::Choose(const Sequence& s, std::span<const float> row, AllowedTokens allowed) {
+  const SamplingParams& params = s.request.sampling;
+  const Token token = sampler_.Choose(row, params, *s.past, allowed);
+  if (token >= 0 || allowed.empty()) return token;
+  // The request bans all that its mask allows, for example the end before min_tokens of a text that
+  // is complete. The mask wins: else there would be no token to go on with.
+  SamplingParams without_bans = params;
+  without_bans.bad_words.clear();
+  without_bans.logit_bias.clear();
+  without_bans.min_tokens = 0;
+  return sampler_.Choose(row, without_bans, *s.past, allowed);
+}
+
+bool StepSampler::SayNext(Sequence& s, std::span<const float> row, Result<AllowedTokens> allowed,
+                          SliceOutcome& outcome) {
+  if (!allowed.ok()) {
+    outcome.error = allowed.status().message();
+    return false;
+  }
   const auto index = s.num_generated() + static_cast<int>(outcome.tokens.size());
   if (on_logits_) on_logits_(s.id, index, row);
-  const Token token = sampler_.Choose(row, s.request.sampling, *s.past);
+  const Token token = Choose(s, row, *allowed);
   // An infinite logit is as little an answer as NaN: the row's request fails alone.
   const bool is_answer = token >= 0 && std::isfinite(row[static_cast<size_t>(token)]);
   if (!is_answer && !HEARTH_MUTANT(25)) {
-    outcome.error = kNoNumbers;
+    const bool masked = !allowed->empty() && std::isfinite(row[0]);
+    outcome.error = masked ? "the mask allows nothing" : kNoNumbers;
     return false;
   }
   s.past->Append(token);
   outcome.tokens.push_back(token);
-  outcome.stops = EndsSequence(s.request.sampling, token);
+  const int num_logprobs = s.request.sampling.num_logprobs;
+  if (num_logprobs >= 0) outcome.logprobs.push_back(logprobs_.Read(row, token, num_logprobs));
+  TokenMask* mask = s.request.mask.get();
+  if (mask != nullptr && !mask->Accept(token)) {
+    outcome.error = "the mask refuses a token that it allowed";
+    return false;
+  }
+  outcome.stops = mask != nullptr ? mask->is_finished() : EndsSequence(s.request.sampling, token);
   return !outcome.stops;
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/logprobs.h"
+#include "engine/mask_fills.h"
 #include "engine/sampler.h"
 #include "engine/sequence.h"
 namespace hearth {
@@ -16,10 +18,12 @@ struct SliceOutcome {
   std::string error;          // not empty: its sequence ends, alone; the rest says nothing then
   std::vector<Token> tokens;  // said, in order; none while more of its tokens are to be computed
   bool stops = false;         // the last of `tokens` ends the sequence
+  std::vector<Logprobs> logprobs;  // of `tokens`, when the request asks
 };
 
 // Chooses for one slice after the other; no choice depends on the neighbours. Touches of a sequence
-// only what sampling remembers (`past`): its tokens are the scheduler's to append. Thread: one.
+// only what sampling remembers (`past`, the mask): its tokens are the scheduler's to append.
+// Thread: one.
 class StepSampler {
  public:
   // Sees the logits every token was sampled from.
@@ -27,21 +31,25 @@ class StepSampler {
   StepSampler(int vocab_size, OnLogits on_logits)
       : vocab_size_(static_cast<size_t>(vocab_size)), on_logits_(std::move(on_logits)) {}
 
-  // One outcome for every slice; `planned` are their sequences, `logits` the plan's rows. Good
-  // until the next call.
+  // One outcome for every slice; `planned` are their sequences, `logits` the plan's rows, `masks`
+  // filled for it. Good until the next call.
   std::span<const SliceOutcome> Sample(const StepPlan& plan, std::span<Sequence* const> planned,
-                                       std::span<const float> logits);
+                                       std::span<const float> logits, MaskFills& masks);
 
  private:
   // Says one more token from a row that follows everything said so far. False: there is nothing
   // after it, because it stops the sequence or the row holds no answer. A slice whose last tokens
   // are drafts asks for a row each and one more, and calls this row by row for as long as the token
-  // is the next draft: what is said is then what plain decoding says.
-  bool SayNext(Sequence& sequence, std::span<const float> row, SliceOutcome& outcome);
+  // is the next draft, each time with a new mask (MaskFills::Refill): what is said is then what
+  // plain decoding says.
+  bool SayNext(Sequence& sequence, std::span<const float> row, Result<AllowedTokens> allowed,
+               SliceOutcome& outcome);
+  Token Choose(const Sequence& sequence, std::span<const float> row, AllowedTokens allowed);
 
   const size_t vocab_size_;
   const OnLogits on_logits_;
   Sampler sampler_;
+  LogprobReader logprobs_;
   std::vector<SliceOutcome> outcomes_;
 };
 

@@ -35,6 +35,14 @@ class StepSamplerTest : public ::testing::Test {
     return *all_.back();
   }
 
+  std::span<const SliceOutcome> Sample(StepSampler& sampler) {
+    masks_.Begin(plan_, planned_);
+    masks_.End();
+    return sampler.Sample(plan_, planned_, logits_, masks_);
+  }
+
+  VirtualClock clock_;
+  MaskFills masks_{kVocab, clock_, nullptr};
   StepPlan plan_;
   std::vector<float> logits_;
   std::vector<Sequence*> planned_;
@@ -45,7 +53,7 @@ TEST_F(StepSamplerTest, OnlySlicesThatReachTheirEndSpeak) {
   Sequence& speaks = Add(4, 6);
   Sequence& silent = Add(3, 6);
   StepSampler sampler(kVocab, nullptr);
-  const auto outcomes = sampler.Sample(plan_, planned_, logits_);
+  const auto outcomes = Sample(sampler);
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[0].tokens, std::vector<Token>{6});
   EXPECT_EQ(outcomes[0].error, "");
@@ -62,7 +70,7 @@ TEST_F(StepSamplerTest, ARowWithoutNumbersIsItsOwnSlicesErrorAlone) {
   Add(4, 3);
   StepSampler sampler(kVocab, nullptr);
   for (int round = 0; round < 2; ++round) {  // nothing is left of the round before
-    const auto outcomes = sampler.Sample(plan_, planned_, logits_);
+    const auto outcomes = Sample(sampler);
     EXPECT_EQ(outcomes[0].error, "numerical_error");
     EXPECT_EQ(outcomes[1].error, "numerical_error");
     EXPECT_EQ(outcomes[2].error, "");
@@ -80,7 +88,7 @@ TEST_F(StepSamplerTest, StopTokensStop) {
     EXPECT_EQ(index, 0);
     seen.push_back(static_cast<int>(id));
   });
-  const auto outcomes = sampler.Sample(plan_, planned_, logits_);
+  const auto outcomes = Sample(sampler);
   EXPECT_TRUE(outcomes[0].stops);
   EXPECT_FALSE(outcomes[1].stops);
   EXPECT_EQ(seen, (std::vector<int>{1, 2}));

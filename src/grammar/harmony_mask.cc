@@ -174,7 +174,7 @@ class HarmonyMask : public TokenMask {
       Forbid(bits, end);
       if (!may_end) return {};
     } else if (!is_spent) {
-      std::copy(words_.text.begin(), words_.text.end(), bits.begin());
+      std::copy_n(words_.text.begin(), std::min(words_.text.size(), bits.size()), bits.begin());
     }
     for (const Token token : Ends()) Allow(bits, token);
     return {};
