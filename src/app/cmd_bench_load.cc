@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// hearth bench load: chats on an engine in this process, and how they fared.
+// hearth bench load: chats on an engine in this process or on a server, and how they fared.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "app/commands.h"
 #include "app/load_output.h"
+#include "app/load_url.h"
 #include "app/open_backend.h"
 #include "app/open_model.h"
 #include "app/today.h"
@@ -26,6 +28,8 @@ struct Flags {
   double itl_target_ms = 200;
   int kv_tokens = 0;
   CpuFlags cpu;
+  UrlOptions url;
+  std::string api;  // empty: chat, or completions for token ids
 };
 
 // KV memory for everybody at once, unless told otherwise.
@@ -64,21 +68,70 @@ Status Play(const Flags& flags, LoadTarget& target, const LoadClock& clock, Load
   LoadBell bell;
   if (flags.long_prompt == 0) {
     report.load = RunLoad(target, flags.load, clock, bell);
-    if (report.load.replies.empty()) {
-      return Error(Code::kExhausted, "all requests were refused: %s", report.load.refusal.c_str());
+    bool is_answered = false;
+    for (const LoadReply& reply : report.load.replies) {
+      is_answered = is_answered || !reply.tokens.empty();
+      if (!reply.problem.empty()) report.load.refusal = reply.problem;
     }
-    return Status();
+    if (is_answered) return Status();
+    return Error(Code::kExhausted, "nothing was answered: %s", report.load.refusal.c_str());
   }
   report.long_prompt = flags.beside;
   report.long_prompt->prompt_tokens = flags.long_prompt;
+  report.long_prompt->on_progress = [total = flags.long_prompt](double since_s, int computed) {
+    if (computed < 0) {
+      fmt::print(stderr, "{:6.0f} s: waiting for the prompt's first token\n", since_s);
+      return;
+    }
+    const double left_s = computed > 0 ? since_s * (total - computed) / computed : 0;
+    fmt::print(stderr, "{:6.0f} s: {} of {} prompt tokens, about {:.0f} s to go\n", since_s,
+               computed, total, left_s);
+  };
   HEARTH_ASSIGN(report.beside, RunLongPrompt(target, *report.long_prompt, clock, bell));
   return Status();
+}
+
+Status Write(const Flags& flags, const LoadReport& report) {
+  fmt::print("{}", LoadTable(report));
+  const auto write = [](const std::string& path, const std::string& text) {
+    return path.empty() ? Status() : WriteFileAtomically(path, std::as_bytes(std::span(text)));
+  };
+  HEARTH_TRY(write(flags.json, WriteJson(LoadJson(report), 1) + "\n"));
+  return write(flags.html, LoadPage(report));
+}
+
+void FindSteady(const LoadOptions& load, LoadReport& report) {
+  if (load.rate > 0 || load.think_s > 0 || report.load.num_refused > 0) return;
+  const std::optional<LoadWindow> window =
+      SteadyWindow(report.load.replies, load.clients, load.num_chats());
+  if (window) report.steady = RatesIn(*window, report.load.replies, report.steps);
+}
+
+Status LoadUrl(const Flags& flags, LoadReport& report) {
+  UrlOptions options = flags.url;
+  options.model = report.model = flags.model;
+  options.is_chat = flags.api.empty() ? options.vocab_size == 0 : flags.api == "chat";
+  if (const char* key = std::getenv("HEARTH_API_KEY")) options.key = key;
+  if (options.vocab_size > 0 && flags.long_prompt == 0) {
+    return Error(Code::kInvalid,
+                 "--vocab-size needs --long-prompt: no server tells the ids of its "
+                 "answers, which later turns of chats repeat");
+  }
+  report.url = options.url;
+  report.date = TodayUtc();
+  HEARTH_ASSIGN(const std::unique_ptr<LoadTarget> target, MakeUrlTarget(options));
+  const LoadClock clock;
+  HEARTH_TRY(Play(flags, *target, clock, report));
+  if (flags.long_prompt == 0) FindSteady(flags.load, report);
+  return Write(flags, report);
 }
 
 Status Load(const Flags& flags) {
   LoadReport report;
   report.options = flags.load;
   report.itl_target_s = flags.itl_target_ms * 1e-3;
+  if (!flags.url.url.empty()) return LoadUrl(flags, report);
+  if (flags.model.empty()) return Error(Code::kInvalid, "--model or --url is needed");
   CpuOptions cpu;
   HEARTH_TRY(FillFrom(flags.cpu, cpu));
   report.isa = NameOf(cpu.isa);
@@ -102,19 +155,30 @@ Status Load(const Flags& flags) {
   }
   report.steps = *steps;
   if (flags.long_prompt == 0 && flags.load.rate == 0) {
-    report.mean_context = MeanContext(report.load.replies);
+    FindSteady(flags.load, report);
+    report.mean_context = report.steady ? static_cast<int>(report.steady->mean_context)
+                                        : MeanContext(report.load.replies);
     constexpr int kSteps = 24;
     HEARTH_ASSIGN(const double rate,
                   BackendRate(*backend, flags.load.clients, report.mean_context, kSteps));
     report.own_rate = rate;
   }
   report.others = OthersShare(before, ReadCpuTime());
-  fmt::print("{}", LoadTable(report));
-  const auto write = [](const std::string& path, const std::string& text) {
-    return path.empty() ? Status() : WriteFileAtomically(path, std::as_bytes(std::span(text)));
-  };
-  HEARTH_TRY(write(flags.json, WriteJson(LoadJson(report), 1) + "\n"));
-  return write(flags.html, LoadPage(report));
+  return Write(flags, report);
+}
+
+void AddUrl(CLI::App& sub, Flags& flags) {
+  UrlOptions& url = flags.url;
+  sub.add_option("--url", url.url,
+                 "A server of OpenAI's API instead of an engine in this process; its key, if any, "
+                 "in HEARTH_API_KEY. --model is then the name to ask for");
+  sub.add_option("--api", flags.api, "chat or completions; default chat, completions for ids")
+      ->check(CLI::IsMember({"chat", "completions"}));
+  sub.add_option("--vocab-size", url.vocab_size,
+                 "With --url and --long-prompt: prompts are random token ids below this instead of "
+                 "words, as many as were asked for to the last one")
+      ->check(CLI::Range(2, 1 << 24));
+  sub.add_flag("!--heed-eos", url.ignores_end, "Do not ask the server for answers of full length");
 }
 
 void AddSizes(CLI::App& sub, Flags& flags) {
@@ -138,8 +202,9 @@ void AddSizes(CLI::App& sub, Flags& flags) {
 void AddBenchLoad(CLI::App& bench, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* sub = bench.add_subcommand(
-      "load", "Chats on an engine in this process: first token, between tokens, throughput, hits");
-  sub->add_option("--model", flags->model, "Model file or directory")->required();
+      "load", "Chats on an engine or a server: first token, between tokens, throughput, hits");
+  sub->add_option("--model", flags->model, "Model file or directory");
+  AddUrl(*sub, *flags);
   CLI::Option* clients = sub->add_option("--clients", flags->load.clients,
                                          "Chats at a time; the next one starts when "
                                          "one ends")
@@ -154,8 +219,12 @@ void AddBenchLoad(CLI::App& bench, Command& chosen) {
   sub->add_option("--long-prompt", flags->long_prompt,
                   "Instead of chats: streams decode and a prompt of so many tokens arrives")
       ->check(CLI::Range(1, 1 << 24));
+  sub->add_option("--time-limit", flags->beside.limit_s,
+                  "With --long-prompt: seconds, then it ends wherever it is")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   sub->add_option("--itl-target", flags->itl_target_ms,
-                  "Milliseconds between tokens that the engine aims at")
+                  "Milliseconds between tokens that the engine aims at; with --url, to compare")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   sub->add_option("--kv-tokens", flags->kv_tokens, "KV memory; default: enough for everybody")

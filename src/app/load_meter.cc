@@ -29,6 +29,10 @@ Status MeteredBackend::Run(const StepPlan& plan, std::span<float> logits) {
   step.sequences = static_cast<int>(plan.slices.size());
   bool goes_on = false;
   for (const SeqSlice& slice : plan.slices) {
+    if (slice.count > 1) {
+      step.prompt_tokens += slice.count;
+      ++step.prompts;
+    }
     goes_on = goes_on || std::find(last_.begin(), last_.end(), slice.seq) != last_.end();
   }
   if (goes_on) step.own_s = step.start_s - last_end_s_;

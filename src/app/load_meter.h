@@ -15,6 +15,8 @@ namespace hearth {
 struct MeteredStep {
   double start_s = 0, run_s = 0;
   int tokens = 0, sequences = 0;
+  int prompt_tokens = 0, prompts = 0;  // of these, in slices of more than one token
+  int streams() const { return sequences - prompts; }
   // Since the step before ended, when one of its sequences is in this one too: then nobody waited
   // for work, and the time went into planning, sampling, booking and telling. -1: not so.
   double own_s = -1;

@@ -7,19 +7,22 @@
 
 #include "app/load_meter.h"
 #include "app/load_run.h"
+#include "app/load_window.h"
 #include "base/json.h"
 namespace hearth {
 
 // Everything a run of `hearth bench load` found.
 struct LoadReport {
   std::string model, date, processor, isa;
+  std::string url;  // not empty: behind it; then nothing is known of steps and the machine there
   int num_threads = 0;
   double others = 0;  // share of the machine that others used meanwhile
   double itl_target_s = 0;
   LoadOptions options;
   LoadRecord load;
   std::vector<MeteredStep> steps;
-  int mean_context = 0;            // of a token in the middle of an answer
+  std::optional<SteadyRates> steady;
+  int mean_context = 0;  // of a token in the steady window, else in the middle of an answer
   std::optional<double> own_rate;  // the backend's, of as many sequences as there were clients
   std::optional<LongPromptOptions> long_prompt;  // then `load` is empty
   LongPromptRecord beside;

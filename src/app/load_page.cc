@@ -78,7 +78,7 @@ void AddLongPrompt(const LoadReport& report, HtmlPage& page) {
                   "Between tokens", "ms",
                   {{"before", Scaled(TokenGaps(record.streams, 0, record.from_s), 1e3)},
                    {"beside the prompt",
-                    Scaled(TokenGaps(record.streams, record.from_s, record.to_s), 1e3)}})),
+                    Scaled(GapsBeside(record.streams, record.from_s, record.to_s), 1e3)}})),
               "Before the prompt and beside it.");
 }
 
@@ -100,18 +100,28 @@ void AddChats(const LoadReport& report, HtmlPage& page) {
   bars.title = "Tokens per second";
   bars.unit = "tokens/s";
   bars.bars = {{"chats, generated", report.generated_per_s()},
-               {"chats, prompts included", report.computed_per_s()},
-               {"backend alone", *report.own_rate}};
-  page.Figure(DrawBars(bars), "Chats through the engine, and as many sequences without one.");
+               {"chats, prompts included", report.computed_per_s()}};
+  std::string caption = "Chats through the engine, and as many sequences without one.";
+  if (report.steady) {
+    bars.bars.push_back({"generated while all are busy", report.steady->generated_per_s()});
+    const double left = 1 - report.steady->prefill_share.value_or(0);
+    bars.bars.push_back({"backend, in the time prompts left", *report.own_rate * left});
+    caption += fmt::format(" All clients were busy for {:.1f} s, from {:.1f} s on.",
+                           report.steady->window.seconds(), report.steady->window.from_s);
+  }
+  bars.bars.push_back({"backend alone", *report.own_rate});
+  page.Figure(DrawBars(bars), caption);
 }
 
 }  // namespace
 
 std::string LoadPage(const LoadReport& report) {
   HtmlPage page("Load on " + report.model);
-  page.Paragraph(fmt::format("{}, {}, {} threads, {}. Others used {:.0f} % of the machine.",
-                             report.processor, report.isa, report.num_threads, report.date,
-                             100 * report.others));
+  page.Paragraph(report.url.empty()
+                     ? fmt::format("{}, {}, {} threads, {}. Others used {:.0f} % of the machine.",
+                                   report.processor, report.isa, report.num_threads, report.date,
+                                   100 * report.others)
+                     : fmt::format("{}, {}.", report.url, report.date));
   report.long_prompt ? AddLongPrompt(report, page) : AddChats(report, page);
   return std::move(page).Finish();
 }

@@ -37,12 +37,19 @@ class Writer {
 };
 
 struct Chat {
+  int number = 0;
   std::vector<Token> tokens;
+  std::vector<LoadTurn> turns;  // the same tokens
   int preamble = 0;
   int turns_left = 0;
   double due_s = 0;                    // of its next turn
   std::shared_ptr<LoadStream> stream;  // of the turn under way
   bool is_first_turn = true;
+
+  void Add(LoadTurn::Kind kind, const std::vector<Token>& said, const std::string& text = {}) {
+    tokens.insert(tokens.end(), said.begin(), said.end());
+    turns.push_back({kind, said, text});
+  }
 };
 
 class Driver {
@@ -81,7 +88,10 @@ class Driver {
     };
     while (may_start()) {
       Chat chat;
-      if (!preambles_.empty()) chat.tokens = preambles_[writer_.Next() % preambles_.size()];
+      chat.number = num_started_;
+      if (!preambles_.empty()) {
+        chat.Add(LoadTurn::Kind::kPreamble, preambles_[writer_.Next() % preambles_.size()]);
+      }
       chat.preamble = static_cast<int>(chat.tokens.size());
       chat.turns_left = options_.turns;
       chats_.push_back(std::move(chat));
@@ -95,8 +105,9 @@ class Driver {
       LoadReply reply = chat.stream->reply();
       chat.stream.reset();
       reply.is_first_turn = chat.is_first_turn;
+      reply.chat = chat.number;
       chat.is_first_turn = false;
-      chat.tokens.insert(chat.tokens.end(), reply.tokens.begin(), reply.tokens.end());
+      chat.Add(LoadTurn::Kind::kAnswer, reply.tokens, reply.text);
       chat.due_s =
           clock_.now_s() + (options_.think_s > 0 ? writer_.Exponential(options_.think_s) : 0);
       if (!reply.problem.empty()) chat.turns_left = 0;
@@ -106,11 +117,11 @@ class Driver {
   }
 
   void Ask(Chat& chat) {
-    const std::vector<Token> words = writer_.Tokens(writer_.Around(options_.user_tokens));
-    chat.tokens.insert(chat.tokens.end(), words.begin(), words.end());
+    chat.Add(LoadTurn::Kind::kQuestion, writer_.Tokens(writer_.Around(options_.user_tokens)));
     --chat.turns_left;
     LoadRequest request;
     request.prompt = chat.tokens;
+    request.turns = chat.turns;
     if (chat.preamble > 0) request.keep_cuts = {chat.preamble};
     request.max_tokens = writer_.Around(options_.answer_tokens);
     request.seed = writer_.Next();
@@ -159,53 +170,104 @@ int LongestSequence(const LoadOptions& options) {
   return (options.preamble_tokens + options.turns * turn) * 3 / 2 + 2;
 }
 
+namespace {
+
+// The streams and the prompt that comes between them.
+class LongPromptRun {
+ public:
+  LongPromptRun(LoadTarget& target, const LongPromptOptions& options, const LoadClock& clock,
+                LoadBell& bell)
+      : target_(target),
+        options_(options),
+        clock_(clock),
+        bell_(bell),
+        writer_(options.seed, target.vocab_size()),
+        limit_s_(clock.now_s() + options.limit_s) {}
+
+  Result<LongPromptRecord> Run() {
+    for (int i = 0; i < options_.streams; ++i) {
+      HEARTH_ASSIGN(std::shared_ptr<LoadStream> stream,
+                    Send(options_.stream_prompt, options_.stream_tokens));
+      streams_.push_back(std::move(stream));
+    }
+    WaitForLead();
+    LongPromptRecord record;
+    record.from_s = clock_.now_s();
+    HEARTH_ASSIGN(const std::shared_ptr<LoadStream> prompt, Send(options_.prompt_tokens, 8));
+    AwaitFirstToken(*prompt, record.from_s);
+    record.to_s = clock_.now_s();
+    record.computed =
+        prompt->num_heard() > 0 ? options_.prompt_tokens : target_.num_computed(*prompt);
+    WaitUntil([&] { return prompt->has_ended(); });
+    WaitForLead();
+    streams_.push_back(prompt);
+    for (const auto& stream : streams_) target_.Cancel(*stream);
+    for (const auto& stream : streams_) {
+      while (!stream->has_ended()) bell_.Wait(clock_.At(clock_.now_s() + kLook));
+    }
+    record.prompt = prompt->reply();
+    streams_.pop_back();
+    for (const auto& stream : streams_) record.streams.push_back(stream->reply());
+    return record;
+  }
+
+ private:
+  // Tokens ring no bell; looking a hundred times a second costs nothing beside a step.
+  static constexpr double kLook = 0.01, kTell = 5;
+
+  Result<std::shared_ptr<LoadStream>> Send(int prompt, int answer) {
+    LoadRequest request;
+    request.prompt = writer_.Tokens(prompt);
+    request.turns.push_back({LoadTurn::Kind::kQuestion, request.prompt, {}});
+    request.max_tokens = answer;
+    request.seed = writer_.Next();
+    auto stream = std::make_shared<LoadStream>(clock_, bell_, prompt);
+    HEARTH_TRY(target_.Send(std::move(request), stream));
+    return stream;
+  }
+  template <typename Holds>
+  void WaitUntil(const Holds& holds) {
+    while (!holds() && clock_.now_s() < limit_s_) bell_.Wait(clock_.At(clock_.now_s() + kLook));
+  }
+  // Until every stream has said some more.
+  void WaitForLead() {
+    std::vector<size_t> wanted;
+    for (const auto& stream : streams_) {
+      wanted.push_back(stream->num_heard() + static_cast<size_t>(options_.lead_tokens));
+    }
+    WaitUntil([&] {
+      for (size_t i = 0; i < streams_.size(); ++i) {
+        if (streams_[i]->num_heard() < wanted[i] && !streams_[i]->has_ended()) return false;
+      }
+      return true;
+    });
+  }
+  void AwaitFirstToken(const LoadStream& prompt, double from_s) {
+    double told_s = from_s;
+    WaitUntil([&] {
+      const double now_s = clock_.now_s();
+      if (options_.on_progress && now_s - told_s >= kTell) {
+        told_s = now_s;
+        options_.on_progress(now_s - from_s, target_.num_computed(prompt));
+      }
+      return prompt.num_heard() > 0 || prompt.has_ended();
+    });
+  }
+
+  LoadTarget& target_;
+  const LongPromptOptions& options_;
+  const LoadClock& clock_;
+  LoadBell& bell_;
+  Writer writer_;
+  const double limit_s_;
+  std::vector<std::shared_ptr<LoadStream>> streams_;
+};
+
+}  // namespace
+
 Result<LongPromptRecord> RunLongPrompt(LoadTarget& target, const LongPromptOptions& options,
                                        const LoadClock& clock, LoadBell& bell) {
-  Writer writer(options.seed, target.vocab_size());
-  const auto send = [&](int prompt, int answer) -> Result<std::shared_ptr<LoadStream>> {
-    LoadRequest request;
-    request.prompt = writer.Tokens(prompt);
-    request.max_tokens = answer;
-    request.seed = writer.Next();
-    auto stream = std::make_shared<LoadStream>(clock, bell, prompt);
-    HEARTH_TRY(target.Send(std::move(request), stream));
-    return stream;
-  };
-  const double limit_s = clock.now_s() + options.limit_s;
-  std::vector<std::shared_ptr<LoadStream>> streams;
-  for (int i = 0; i < options.streams; ++i) {
-    HEARTH_ASSIGN(std::shared_ptr<LoadStream> stream, send(options.stream_prompt, 0));
-    streams.push_back(std::move(stream));
-  }
-  // Tokens ring no bell; looking a hundred times a second costs nothing beside a step.
-  const auto wait_until = [&](const auto& holds) {
-    while (!holds() && clock.now_s() < limit_s) bell.Wait(clock.At(clock.now_s() + 0.01));
-  };
-  const auto all_heard = [&](const std::vector<size_t>& before) {
-    for (size_t i = 0; i < streams.size(); ++i) {
-      const size_t wanted = before[i] + static_cast<size_t>(options.lead_tokens);
-      if (streams[i]->num_heard() < wanted && !streams[i]->has_ended()) return false;
-    }
-    return true;
-  };
-  std::vector<size_t> heard(streams.size(), 0);
-  wait_until([&] { return all_heard(heard); });
-  LongPromptRecord record;
-  record.from_s = clock.now_s();
-  HEARTH_ASSIGN(const std::shared_ptr<LoadStream> prompt, send(options.prompt_tokens, 8));
-  wait_until([&] { return prompt->num_heard() > 0 || prompt->has_ended(); });
-  record.to_s = clock.now_s();
-  for (size_t i = 0; i < streams.size(); ++i) heard[i] = streams[i]->num_heard();
-  wait_until([&] { return prompt->has_ended() && all_heard(heard); });
-  streams.push_back(prompt);
-  for (const auto& stream : streams) target.Cancel(*stream);
-  for (const auto& stream : streams) {
-    while (!stream->has_ended()) bell.Wait(clock.At(clock.now_s() + 0.01));
-  }
-  record.prompt = prompt->reply();
-  streams.pop_back();
-  for (const auto& stream : streams) record.streams.push_back(stream->reply());
-  return record;
+  return LongPromptRun(target, options, clock, bell).Run();
 }
 
 }  // namespace hearth

@@ -2,6 +2,8 @@
 // Clients that chat: turn after turn of synthetic prompts, some of which share a preamble.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "app/load_stats.h"
@@ -35,14 +37,18 @@ struct LongPromptOptions {
   int streams = 8;
   int prompt_tokens = 8000;  // of the one that comes in between
   int stream_prompt = 32;
-  int lead_tokens = 16;  // every stream has said before it comes, and says after it
-  double limit_s = 600;  // then the streams are cancelled whatever happened
+  int stream_tokens = 2000;  // the most that a stream says
+  int lead_tokens = 16;      // every stream has said before it comes, and says after it
+  double limit_s = 600;      // then the streams are cancelled whatever happened
+  // Called every few seconds while the prompt is computed. `computed` is -1 when nobody knows.
+  std::function<void(double since_s, int computed)> on_progress;
   uint64_t seed = 1;
 };
 struct LongPromptRecord {
   std::vector<LoadReply> streams;
   LoadReply prompt;
   double from_s = 0, to_s = 0;  // the prompt was sent; it said its first token, or time ran out
+  int computed = -1;            // of its tokens until then, if the target knows
 };
 // `streams` decode; then one long prompt comes.
 Result<LongPromptRecord> RunLongPrompt(LoadTarget& target, const LongPromptOptions& options,

@@ -43,4 +43,15 @@ std::vector<double> TokenGaps(const std::vector<LoadReply>& replies, double from
   return out;
 }
 
+std::vector<double> GapsBeside(const std::vector<LoadReply>& replies, double from_s, double to_s) {
+  std::vector<double> out;
+  for (const LoadReply& reply : replies) {
+    for (size_t i = 1; i < reply.heard_s.size(); ++i) {
+      if (reply.heard_s[i] <= from_s || reply.heard_s[i - 1] >= to_s) continue;
+      out.push_back(reply.heard_s[i] - reply.heard_s[i - 1]);
+    }
+  }
+  return out;
+}
+
 }  // namespace hearth

@@ -12,8 +12,10 @@ namespace hearth {
 struct LoadReply {
   double sent_s = 0, ended_s = 0;
   std::vector<double> heard_s;  // per token
-  std::vector<Token> tokens;
-  int num_prompt = 0, num_cached = 0, num_preempted = 0;
+  std::vector<Token> tokens;    // as many as were heard
+  std::string text;             // from targets that speak in words
+  int num_prompt = 0, num_generated = 0, num_cached = 0, num_preempted = 0;
+  int chat = 0;         // which one, in the order they began
   std::string problem;  // why it ended early; empty when it did not
   bool is_first_turn = true;
 };
@@ -30,5 +32,7 @@ std::vector<double> FirstTokenSeconds(const std::vector<LoadReply>& replies);
 // Between tokens that a reader heard one after the other, both within [from_s, to_s].
 std::vector<double> TokenGaps(const std::vector<LoadReply>& replies, double from_s = 0,
                               double to_s = 1e300);
+// Between tokens, of which any part lies within [from_s, to_s]: a pause that outlasts it counts.
+std::vector<double> GapsBeside(const std::vector<LoadReply>& replies, double from_s, double to_s);
 
 }  // namespace hearth

@@ -28,19 +28,23 @@ LoadStream::LoadStream(const LoadClock& clock, LoadBell& bell, int num_prompt)
   reply_.num_prompt = num_prompt;
 }
 
-void LoadStream::Hear(Token token) {
+void LoadStream::Hear(Token token, std::string_view text) {
   const std::lock_guard lock(mutex_);
   reply_.heard_s.push_back(clock_.now_s());
   reply_.tokens.push_back(token);
+  reply_.text += text;
 }
 
-void LoadStream::End(int num_cached, int num_preempted, std::string problem) {
+void LoadStream::End(LoadEnd end) {
   {
     const std::lock_guard lock(mutex_);
     reply_.ended_s = clock_.now_s();
-    reply_.num_cached = num_cached;
-    reply_.num_preempted = num_preempted;
-    reply_.problem = std::move(problem);
+    reply_.num_cached = end.num_cached;
+    reply_.num_preempted = end.num_preempted;
+    if (end.num_prompt >= 0) reply_.num_prompt = end.num_prompt;
+    reply_.num_generated =
+        end.num_generated >= 0 ? end.num_generated : static_cast<int>(reply_.tokens.size());
+    reply_.problem = std::move(end.problem);
     has_ended_ = true;
   }
   bell_.Ring();
@@ -70,7 +74,11 @@ class StreamSink : public EventSink {
   void OnToken(const TokenEvent& event) override { stream_->Hear(event.token); }
   void OnFinish(const RequestRecord& record) override {
     const bool natural = record.finish == Finish::kStop || record.finish == Finish::kLength;
-    stream_->End(record.num_cached, record.num_preempted, natural ? "" : NameOf(record.finish));
+    LoadEnd end;
+    end.num_cached = record.num_cached;
+    end.num_preempted = record.num_preempted;
+    if (!natural) end.problem = NameOf(record.finish);
+    stream_->End(std::move(end));
   }
 
  private:
@@ -98,6 +106,15 @@ class EngineTarget : public LoadTarget {
     if (found != ids_.end()) engine_.Cancel(found->second);
   }
   int vocab_size() const override { return vocab_size_; }
+  int num_computed(const LoadStream& stream) const override {
+    const auto found = ids_.find(&stream);
+    if (found == ids_.end()) return -1;
+    const std::shared_ptr<const EngineSnapshot> now = engine_.snapshot();
+    for (const SequenceRow& row : now->rows) {
+      if (row.id == found->second) return row.num_computed;
+    }
+    return -1;
+  }
 
  private:
   Engine& engine_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a load is put on: today an engine in this process, later a server behind a URL.
+// Whom a load is put on: an engine in this process, or a server behind a URL (load_url.h).
 #pragma once
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/load_stats.h"
@@ -41,12 +43,19 @@ class LoadBell {
   bool is_rung_ = false;  // guarded by mutex_
 };
 
+// How a request ended. Below 0: the target does not know.
+struct LoadEnd {
+  int num_cached = 0, num_preempted = 0;
+  int num_prompt = -1, num_generated = -1;
+  std::string problem;  // empty: it said all it was asked for
+};
+
 // One request under way. Thread: the target writes, the driver reads.
 class LoadStream {
  public:
   LoadStream(const LoadClock& clock, LoadBell& bell, int num_prompt);
-  void Hear(Token token);
-  void End(int num_cached, int num_preempted, std::string problem);
+  void Hear(Token token, std::string_view text = {});
+  void End(LoadEnd end);
 
   size_t num_heard() const;
   bool has_ended() const;
@@ -60,9 +69,18 @@ class LoadStream {
   bool has_ended_ = false;  // guarded by mutex_
 };
 
+// A part of a prompt, for targets that are spoken to in words.
+struct LoadTurn {
+  enum class Kind : uint8_t { kPreamble, kQuestion, kAnswer };
+  Kind kind = Kind::kQuestion;
+  std::vector<Token> tokens;
+  std::string text;  // of an answer, when the target said it in words
+};
+
 struct LoadRequest {
   std::vector<Token> prompt;
-  std::vector<int> keep_cuts;  // where a preamble that others share ends
+  std::vector<LoadTurn> turns;  // the same, in its parts
+  std::vector<int> keep_cuts;   // where a preamble that others share ends
   int max_tokens = 0;
   uint32_t tenant = 0;
   uint64_t seed = 0;
@@ -77,6 +95,8 @@ class LoadTarget {
   virtual Status Send(LoadRequest request, std::shared_ptr<LoadStream> stream) = 0;
   virtual void Cancel(const LoadStream& stream) = 0;
   virtual int vocab_size() const = 0;
+  // Tokens of its prompt that are computed so far, when the target can say; else -1.
+  virtual int num_computed(const LoadStream&) const { return -1; }
 };
 
 class Engine;

@@ -35,6 +35,9 @@ TEST(LoadStats, GapsLieBetweenTokensOfOneReader) {
   EXPECT_EQ(TokenGaps({a, b}), std::vector<double>({0.5, 1.5}));
   EXPECT_EQ(TokenGaps({a}, 2.2, 4), std::vector<double>({1.5}));
   EXPECT_EQ(TokenGaps({a}, 0, 3), std::vector<double>({0.5}));
+  EXPECT_EQ(GapsBeside({a}, 2.6, 2.7), std::vector<double>({1.5})) << "a pause around it counts";
+  EXPECT_EQ(GapsBeside({a}, 2.2, 3), std::vector<double>({0.5, 1.5}));
+  EXPECT_EQ(GapsBeside({a}, 4, 9), std::vector<double>());
 }
 
 TEST(LoadMeter, OwnTimeCountsOnlyWhileWorkGoesOn) {
@@ -93,7 +96,9 @@ class QuickTarget : public LoadTarget {
     if (num_refuse > 0 && num_refuse-- > 0) return Error(Code::kExhausted, "full");
     prompts.push_back(request.prompt);
     for (int i = 0; i < request.max_tokens; ++i) stream->Hear(3);
-    stream->End(static_cast<int>(request.prompt.size()) / 2, 0, "");
+    LoadEnd end;
+    end.num_cached = static_cast<int>(request.prompt.size()) / 2;
+    stream->End(end);
     return Status();
   }
   void Cancel(const LoadStream&) override {}
