@@ -2,10 +2,13 @@
 #include "app/chat.h"
 
 #include <algorithm>
+#include <span>
 
 #include "app/open_format.h"
 #include "app/open_model.h"
 #include "app/open_tokenizer.h"
+#include "engine/engine.h"
+#include "engine/event_buffer.h"
 #include "engine/sampler.h"
 #include "model/reference.h"
 #include "text/utf8_stream.h"
@@ -13,53 +16,103 @@
 namespace hearth {
 namespace {
 
-constexpr int kPromptChunk = 256;
 constexpr int kUsualContext = 16384;
 
-// What a chat needs of a backend: append tokens, get the last logits, go back.
-class Generator {
+// What a chat needs of whatever computes: tokens that continue a prompt, as they come.
+class Speaker {
  public:
-  virtual ~Generator() = default;
-  virtual Result<std::vector<float>> Append(std::span<const Token> tokens) = 0;
-  // Forgets everything after the first `count` tokens; says how many are really kept.
-  virtual int Rewind(int count) = 0;
+  virtual ~Speaker() = default;
+  using Said = std::function<void(Token token)>;
+  // At most `max_tokens`; the last one may be a stop token. kLength when there would be more.
+  virtual Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
+                                int max_tokens, const Said& said,
+                                const std::atomic<bool>& interrupted) = 0;
 };
 
-class CpuGenerator : public Generator {
+// An engine with room for one conversation. What it computed for a turn is cached for the next.
+class EngineSpeaker : public Speaker {
  public:
-  explicit CpuGenerator(LoneSequence sequence) : sequence_(std::move(sequence)) {}
-  Result<std::vector<float>> Append(std::span<const Token> tokens) override {
-    std::vector<float> last;
-    HEARTH_TRY(sequence_.Append(tokens, kPromptChunk, false, [&](std::span<const float> logits) {
-      last.assign(logits.begin(), logits.end());
-    }));
-    return last;
+  static Result<std::unique_ptr<Speaker>> Make(const Model& model, const CpuFlags& flags,
+                                               int context) {
+    CpuOptions cpu;
+    HEARTH_TRY(FillFrom(flags, cpu));
+    // Two more than the context takes, which the scheduler keeps free for a sequence that runs.
+    cpu.full_blocks = cpu.window_blocks = (context + kBlockTokens - 1) / kBlockTokens + 2;
+    HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, cpu));
+    EngineOptions options;
+    options.scheduler.max_context = context;
+    options.scheduler.max_sequences = 1;
+    options.scheduler.max_step_tokens = cpu.max_step_tokens;
+    options.admission.max_wait_s = 1e9;  // nobody else asks
+    return std::unique_ptr<Speaker>(
+        std::make_unique<EngineSpeaker>(std::make_unique<Engine>(std::move(backend), options)));
   }
-  int Rewind(int count) override { return sequence_.Rewind(count); }
+  explicit EngineSpeaker(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+  Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
+                        int max_tokens, const Said& said,
+                        const std::atomic<bool>& interrupted) override {
+    constexpr int64_t kLookUs = 50'000;  // how late an interrupt may be noticed
+    Request request;
+    request.prompt = prompt;
+    request.sampling = params;
+    request.max_tokens = max_tokens;
+    const auto buffer = std::make_shared<EventBuffer>();
+    const Admission admission = engine_->Submit(std::move(request), buffer);
+    HEARTH_TRY(admission.status);
+    bool cancels = false;
+    while (!buffer->ended()) {
+      for (const TokenEvent& event : buffer->Wait(kLookUs)) {
+        if (!cancels) said(event.token);
+      }
+      if (!interrupted || cancels) continue;
+      engine_->Cancel(admission.id);
+      cancels = true;
+    }
+    const RequestRecord record = *buffer->ended();
+    if (cancels) return ChatEnd::kInterrupted;
+    if (record.finish == Finish::kStop) return ChatEnd::kStop;
+    if (record.finish == Finish::kLength) return ChatEnd::kLength;
+    return Error(Code::kCorrupt, "the reply ended with %s: %s", NameOf(record.finish),
+                 record.detail.c_str());
+  }
 
  private:
-  LoneSequence sequence_;
+  const std::unique_ptr<Engine> engine_;
 };
 
-class ReferenceGenerator : public Generator {
+// The slow one that others are judged by; computes every turn from its first token.
+class ReferenceSpeaker : public Speaker {
  public:
-  explicit ReferenceGenerator(const Model& model) : model_(model) { reference_.emplace(model); }
-  Result<std::vector<float>> Append(std::span<const Token> tokens) override {
-    std::vector<float> last;
-    HEARTH_TRY(reference_->Append(
-        tokens, Reference::Wanted::kLastRow,
-        [&](int, std::span<const double> logits) { last.assign(logits.begin(), logits.end()); }));
-    return last;
-  }
-  int Rewind(int count) override {
-    if (count == reference_->num_computed()) return count;
-    reference_.emplace(model_);
-    return 0;
+  explicit ReferenceSpeaker(const Model& model) : model_(model) {}
+
+  Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
+                        int max_tokens, const Said& said,
+                        const std::atomic<bool>& interrupted) override {
+    Reference reference(model_);
+    std::vector<float> logits;
+    const auto append = [&](std::span<const Token> tokens) {
+      return reference.Append(
+          tokens, Reference::Wanted::kLastRow,
+          [&](int, std::span<const double> row) { logits.assign(row.begin(), row.end()); });
+    };
+    HEARTH_TRY(append(prompt));
+    for (int i = 0; i < max_tokens; ++i) {
+      const Token token =
+          sampler_.Choose(logits, params, SamplerState::WithoutPast(static_cast<uint64_t>(i)));
+      if (token < 0) return Error(Code::kCorrupt, "the model computed no numbers (NaN logits)");
+      said(token);
+      const std::vector<Token>& stops = params.stop_tokens;
+      if (std::find(stops.begin(), stops.end(), token) != stops.end()) return ChatEnd::kStop;
+      if (interrupted) return ChatEnd::kInterrupted;
+      HEARTH_TRY(append(std::span(&token, 1)));
+    }
+    return ChatEnd::kLength;
   }
 
  private:
   const Model& model_;
-  std::optional<Reference> reference_;
+  Sampler sampler_;
 };
 
 class LocalChat : public Chat {
@@ -79,6 +132,7 @@ class LocalChat : public Chat {
     params_.top_p = options_.top_p;
     params_.min_p = options_.min_p;
     params_.seed = options_.seed;
+    params_.stop_tokens = format_->stop_tokens();
   }
 
   Status Start() {
@@ -86,11 +140,10 @@ class LocalChat : public Chat {
     const int wanted = options_.context > 0 ? options_.context : kUsualContext;
     context_ = std::min(model_.spec.max_context, wanted);
     if (options_.backend == "reference") {
-      generator_ = std::make_unique<ReferenceGenerator>(model_);
+      speaker_ = std::make_unique<ReferenceSpeaker>(model_);
       return Status();
     }
-    HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model_, options_.cpu, context_));
-    generator_ = std::make_unique<CpuGenerator>(std::move(sequence));
+    HEARTH_ASSIGN(speaker_, EngineSpeaker::Make(model_, options_.cpu, context_));
     return Status();
   }
 
@@ -112,55 +165,34 @@ class LocalChat : public Chat {
       return Error(Code::kInvalid, "the conversation has %zu tokens, the context holds %d",
                    prompt.size(), context_);
     }
-    HEARTH_ASSIGN(std::vector<float> logits, Compute(prompt));
     Message reply;
     reply.role = Role::kAssistant;
-    HEARTH_ASSIGN(const ChatEnd end, Generate(std::move(logits), show, interrupted, reply));
+    HEARTH_ASSIGN(const ChatEnd end, Generate(prompt, show, interrupted, reply));
     conversation_.messages.push_back(reply);
     return end;
   }
 
  private:
-  // Computes what the sequence does not already hold of `prompt`.
-  Result<std::vector<float>> Compute(const std::vector<Token>& prompt) {
-    const size_t limit = std::min(prompt.size() - 1, computed_.size());
-    const auto differs = std::mismatch(
-        computed_.begin(), computed_.begin() + static_cast<std::ptrdiff_t>(limit), prompt.begin());
-    const int kept = generator_->Rewind(static_cast<int>(differs.first - computed_.begin()));
-    computed_ = prompt;
-    return generator_->Append(std::span(prompt).subspan(static_cast<size_t>(kept)));
-  }
-
-  Result<ChatEnd> Generate(std::vector<float> logits, const Show& show,
+  Result<ChatEnd> Generate(const std::vector<Token>& prompt, const Show& show,
                            const std::atomic<bool>& interrupted, Message& reply) {
     const std::unique_ptr<ReplyReader> reader = format_->NewReader();
-    const std::vector<Token>& stops = format_->stop_tokens();
-    ChatEnd end = ChatEnd::kLength;
     std::vector<ReplyEvent> events;
-    for (int i = 0; i < options_.max_tokens; ++i) {
-      const Token token =
-          sampler_.Choose(logits, params_, SamplerState::WithoutPast(num_sampled_++));
-      if (token < 0) return Error(Code::kCorrupt, "the model computed no numbers (NaN logits)");
-      reader->Feed(token, events);
-      Deliver(events, show, reply);
-      const bool stops_here = std::find(stops.begin(), stops.end(), token) != stops.end();
-      if (stops_here || interrupted) {
-        end = stops_here ? ChatEnd::kStop : ChatEnd::kInterrupted;
-        break;
-      }
-      if (static_cast<int>(computed_.size()) >= context_) {
-        end = ChatEnd::kContext;
-        break;
-      }
-      computed_.push_back(token);
-      HEARTH_ASSIGN(logits, generator_->Append(std::span(&token, 1)));
-    }
+    const int left = context_ - static_cast<int>(prompt.size());
+    Result<ChatEnd> end = speaker_->Speak(
+        prompt, params_, std::min(options_.max_tokens, left),
+        [&](Token token) {
+          reader->Feed(token, events);
+          Deliver(events, show, reply);
+        },
+        interrupted);
+    ++params_.seed;  // the next turn must not repeat this one's draws
+    if (!end.ok()) return end;
     reader->Finish(events);
     Deliver(events, show, reply);
     std::string rest;
     utf8_.Finish(rest);
     show(last_kind_, rest);
-    return end;
+    return *end == ChatEnd::kLength && left < options_.max_tokens ? ChatEnd::kContext : *end;
   }
 
   // Shows whole characters, and keeps the reply for the next turn.
@@ -201,14 +233,11 @@ class LocalChat : public Chat {
   const Model model_;
   const std::unique_ptr<Tokenizer> tokenizer_;
   const std::unique_ptr<ChatFormat> format_;
-  std::unique_ptr<Generator> generator_;
+  std::unique_ptr<Speaker> speaker_;
   SamplingParams params_;
-  Sampler sampler_;
   Conversation conversation_;
-  std::vector<Token> computed_;  // what the generator holds
   Utf8Stream utf8_;
   ReplyEvent::Kind last_kind_ = ReplyEvent::Kind::kContent;
-  uint64_t num_sampled_ = 0;
   int context_ = 0;
 };
 

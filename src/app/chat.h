@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/lone_sequence.h"
+#include "app/open_backend.h"
 #include "base/result.h"
 #include "text/chat_format.h"
 #include "text/tokenizer.h"

@@ -85,8 +85,8 @@ Status OneTurn(Chat& chat, const std::string& text, Printer& printer) {
 }
 
 Status Run(const RunFlags& flags) {
-  CatchInterrupts();
   HEARTH_ASSIGN(const std::unique_ptr<Chat> chat, Chat::Open(flags.chat));
+  CatchInterrupts();  // before this Ctrl-C ends the program: nothing is there to interrupt
   if (!flags.system.empty()) chat->SetSystem(flags.system);
   Printer printer;
   if (flags.has_prompt) return OneTurn(*chat, flags.prompt, printer);

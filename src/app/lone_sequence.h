@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sequence on a backend of its own: what commands use until, and beside, the engine.
+// One sequence on a backend of its own, for commands that want logits rather than tokens.
 #pragma once
 #include <algorithm>
 #include <functional>
