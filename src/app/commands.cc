@@ -26,6 +26,8 @@ int RunCommandLine(int argc, char** argv) {
   AddTokenize(app, chosen);
   AddRender(app, chosen);
   AddBench(app, chosen);
+  AddServe(app, chosen);
+  AddKey(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -25,5 +25,7 @@ void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);
 void AddBench(CLI::App& app, Command& chosen);
 void AddBenchLoad(CLI::App& bench, Command& chosen);  // of `hearth bench`
+void AddServe(CLI::App& app, Command& chosen);
+void AddKey(CLI::App& app, Command& chosen);
 
 }  // namespace hearth

@@ -85,4 +85,12 @@ Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, cons
   return std::unique_ptr<ChatFormat>(std::move(format));
 }
 
+TextReplyStyle ReplyStyleOf(const ChatFormat& format, const Tokenizer& tokenizer) {
+  const auto* jinja = dynamic_cast<const JinjaChatFormat*>(&format);
+  if (jinja == nullptr) return {};
+  return {.calls = jinja->tool_call_style(),
+          .begins_in_reasoning = jinja->begins_in_reasoning(),
+          .may_reason = tokenizer.Special("<think>").has_value()};
+}
+
 }  // namespace hearth

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "grammar/text_mask.h"
 #include "text/chat_format.h"
 #include "text/tokenizer.h"
 namespace hearth {
@@ -15,5 +16,9 @@ namespace hearth {
 // model or tokenizer it is for. `tokenizer` must outlive the result.
 Result<std::unique_ptr<ChatFormat>> OpenChatFormat(const std::string& path, const std::string& name,
                                                    const Tokenizer& tokenizer);
+
+// How replies in a template's format are written, for the masks that hold models to it. Says
+// nothing of harmony, which has masks of its own.
+TextReplyStyle ReplyStyleOf(const ChatFormat& format, const Tokenizer& tokenizer);
 
 }  // namespace hearth

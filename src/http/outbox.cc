@@ -116,6 +116,7 @@ void Outbox::Gone() {
   if (gone_) return;
   gone_ = true;
   queue_.clear();
+  taken_bytes_ = 0;
   const std::function<void()> gone = std::exchange(on_gone_, nullptr);
   const bool tell = !ended_;  // a handler that has ended its answer needs no news
   wake_ = nullptr;

@@ -30,6 +30,7 @@ class JinjaChatFormat : public ChatFormat {
   const std::vector<Token>& stop_tokens() const override { return stop_tokens_; }
   std::unique_ptr<ReplyReader> NewReader() const override;
   ToolCallStyle tool_call_style() const { return tool_call_style_; }
+  bool begins_in_reasoning() const { return begins_in_reasoning_; }
 
  private:
   JinjaChatFormat(TemplateProgram program, const Tokenizer& tokenizer);

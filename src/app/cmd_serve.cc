@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// hearth serve: the model behind the API that clients already speak. hearth key: who may use it.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "app/commands.h"
+#include "app/open_engine.h"
+#include "app/open_format.h"
+#include "app/open_model.h"
+#include "app/open_tokenizer.h"
+#include "http/http_server.h"
+#include "kv/layout.h"
+#include "platform/file.h"
+#include "server/api_error.h"
+#include "server/guard.h"
+#include "server/health_routes.h"
+#include "server/keys.h"
+#include "server/openai_routes.h"
+#include "server/turn_service.h"
+
+namespace hearth {
+namespace {
+
+struct ServeFlags {
+  std::string model, name, keys_path, date;
+  EngineFlags engine;
+  HttpOptions http;
+  GuardPolicy guard;
+  std::string certificate, private_key;
+  double drain_s = 30;
+};
+
+// Signals are taken by one thread that waits for them: nothing runs in a handler.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// The keys of now. Requests hold on to the ring they were checked with.
+class Keys {
+ public:
+  std::shared_ptr<const KeyRing> get() const {
+    const std::lock_guard lock(mu_);
+    return ring_;
+  }
+  Status Load(const std::string& path) {
+    HEARTH_ASSIGN(const std::string text, ReadTextFile(path, size_t{16} << 20));
+    HEARTH_ASSIGN(KeyRing ring, KeyRing::Parse(text).Within(path));
+    if (ring.empty()) return Error(Code::kInvalid, "%s holds no keys", path.c_str());
+    const std::lock_guard lock(mu_);
+    ring_ = std::make_shared<const KeyRing>(std::move(ring));
+    return Status();
+  }
+
+ private:
+  mutable std::mutex mu_;
+  std::shared_ptr<const KeyRing> ring_;
+};
+
+Status CheckFlags(const ServeFlags& flags) {
+  if (flags.certificate.empty() != flags.private_key.empty()) {
+    return Error(Code::kInvalid, "--tls-certificate and --tls-key go together");
+  }
+  if (!flags.keys_path.empty() || !flags.http.unix_path.empty() || IsLoopback(flags.http.host)) {
+    return Status();
+  }
+  return Error(Code::kInvalid,
+               "%s can be reached from outside: make keys with `hearth key` and give them with "
+               "--keys, or listen on 127.0.0.1",
+               flags.http.host.c_str());
+}
+
+// What is served, in the order it must go away: the last first.
+struct Served {
+  Keys keys;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatFormat> format;
+  std::unique_ptr<ReplyMasks> masks;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<TurnService> service;
+  std::unique_ptr<HttpServer> server;
+};
+
+Status OpenModelParts(const ServeFlags& flags, Served& served, ServedModel& out) {
+  HEARTH_ASSIGN(Model model, OpenModelFor(flags.model, "cpu"));
+  HEARTH_ASSIGN(served.tokenizer, OpenTokenizer(flags.model));
+  const Tokenizer& tokenizer = *served.tokenizer;
+  if (tokenizer.vocab_size() > model.spec.vocab_size) {
+    return Error(Code::kCorrupt, "%s: a vocabulary of %d tokens, the model has room for %d",
+                 flags.model.c_str(), tokenizer.vocab_size(), model.spec.vocab_size);
+  }
+  HEARTH_ASSIGN(served.format, OpenChatFormat(flags.model, "", tokenizer));
+  HEARTH_ASSIGN(served.masks, ReplyMasks::Make(tokenizer, served.format->stop_tokens(),
+                                               ReplyStyleOf(*served.format, tokenizer)));
+  HEARTH_ASSIGN(served.engine, OpenEngine(model, flags.engine));
+  out.name = flags.name.empty() ? std::filesystem::path(flags.model).stem().string() : flags.name;
+  out.fingerprint = "hearth-" HEARTH_VERSION;
+  out.tokenizer = served.tokenizer.get();
+  out.format = served.format.get();
+  out.masks = served.masks.get();
+  out.date = flags.date;
+  out.max_context = flags.engine.max_context > 0
+                        ? std::min(flags.engine.max_context, model.spec.max_context)
+                        : model.spec.max_context;
+  // What is advertised must be had: no sequence is longer than the memory for K and V.
+  const int blocks = served.engine->snapshot()->full.total;
+  if (blocks > 0) out.max_context = std::min(out.max_context, blocks * kBlockTokens);
+  return Status();
+}
+
+std::string DescribeRefusal(const HttpRefusal& refusal) {
+  ApiError error;
+  error.status = refusal.status;
+  error.message = refusal.message;
+  if (refusal.status == 401) error.type = "authentication_error";
+  if (refusal.status == 401) error.code = "invalid_api_key";
+  return WriteJson(OpenAiError(error));
+}
+
+Status Listen(const ServeFlags& flags, Served& served) {
+  Router router;
+  AddHealthRoutes(*served.engine, router);
+  AddOpenAiRoutes(*served.service, router);
+  HttpOptions options = flags.http;
+  if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
+  GuardPolicy policy = flags.guard;
+  policy.needs_key = !flags.keys_path.empty();
+  options.authorize = [policy, &keys = served.keys](HttpRequest& request, Auth auth) {
+    return Guard(request, auth, policy, keys.get().get());
+  };
+  options.describe_refusal = DescribeRefusal;
+  HEARTH_ASSIGN(served.server, HttpServer::Listen(std::move(options), std::move(router)));
+  return Status();
+}
+
+void SayWhere(const ServeFlags& flags, const Served& served, const ServedModel& model) {
+  if (!flags.http.unix_path.empty()) {
+    std::fprintf(stderr, "%s at %s\n", model.name.c_str(), flags.http.unix_path.c_str());
+    return;
+  }
+  std::fprintf(stderr, "%s at %s://%s:%d/v1, %d tokens of context\n", model.name.c_str(),
+               flags.certificate.empty() ? "http" : "https", flags.http.host.c_str(),
+               served.server->port(), model.max_context);
+}
+
+// Until the signal that ends the program.
+int WaitForEnd(const sigset_t& signals, const ServeFlags& flags, Served& served) {
+  while (true) {
+    int signal = 0;
+    sigwait(&signals, &signal);
+    if (signal != SIGHUP) return signal;
+    if (flags.keys_path.empty()) continue;
+    // A file with a mistake in it changes nothing.
+    const Status status = served.keys.Load(flags.keys_path);
+    std::fprintf(stderr, "keys: %s\n", status.ok() ? "read again" : status.message().c_str());
+  }
+}
+
+Status Serve(const ServeFlags& flags) {
+  const sigset_t signals = BlockSignals();
+  HEARTH_TRY(CheckFlags(flags));
+  Served served;
+  if (!flags.keys_path.empty()) HEARTH_TRY(served.keys.Load(flags.keys_path));
+  ServedModel model;
+  HEARTH_TRY(OpenModelParts(flags, served, model));
+  served.service = std::make_unique<TurnService>(*served.engine, model);
+  HEARTH_TRY(Listen(flags, served));
+  SayWhere(flags, served, model);
+  const int signal = WaitForEnd(signals, flags, served);
+  std::fprintf(stderr, "%s: finishing what runs, at most %g s\n", strsignal(signal), flags.drain_s);
+  served.server->Drain();
+  served.engine->Drain(static_cast<int64_t>(flags.drain_s * 1e6));
+  // The last bytes are in their queues; sockets that take them get a moment.
+  served.service->WaitUntilDone(std::chrono::seconds(2));
+  return Status();
+}
+
+Status MakeKey(const std::string& id, bool is_admin) {
+  HEARTH_ASSIGN(const KeyRing::Fresh fresh, KeyRing::Make(id, is_admin));
+  std::printf("%s\n", fresh.key.c_str());
+  std::fprintf(stderr,
+               "That is the key; it is shown this once. Its entry for the \"keys\" of the file:\n"
+               "%s\n",
+               fresh.entry.c_str());
+  return Status();
+}
+
+}  // namespace
+
+void AddServe(CLI::App& app, Command& chosen) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* sub = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's API");
+  sub->add_option("--model", flags->model, "Model file or directory")->required();
+  sub->add_option("--name", flags->name, "What clients call it; default the file's name");
+  flags->http.port = 8080;
+  sub->add_option("--host", flags->http.host, "Address; beyond loopback only with --keys")
+      ->capture_default_str();
+  sub->add_option("--port", flags->http.port, "0: any free one")->capture_default_str();
+  sub->add_option("--unix", flags->http.unix_path, "A local socket instead of a port");
+  sub->add_option("--keys", flags->keys_path, "File of API keys, see `hearth key`");
+  sub->add_option("--host-name", flags->guard.hosts, "A name clients use for this machine");
+  sub->add_option("--allow-origin", flags->guard.origins, "A web page that may ask");
+  sub->add_option("--tls-certificate", flags->certificate, "PEM, with its chain");
+  sub->add_option("--tls-key", flags->private_key, "PEM");
+  sub->add_option("--date", flags->date, "YYYY-MM-DD the model is told; none unless given");
+  sub->add_option("--context", flags->engine.max_context, "Tokens of one request, reply included")
+      ->check(CLI::Range(16, 1 << 27));
+  sub->add_option("--max-sequences", flags->engine.max_sequences, "Running at a time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  sub->add_option("--itl-target", flags->engine.itl_target_ms,
+                  "Milliseconds between tokens that prompts of others may not exceed")
+      ->check(CLI::Range(1.0, 60000.0))
+      ->capture_default_str();
+  sub->add_option("--drain", flags->drain_s, "Seconds that running replies get at the end")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  sub->add_option("--isa", flags->engine.cpu.isa, "scalar, avx2, avx512 or amx; default the best");
+  sub->add_option("--threads", flags->engine.cpu.num_threads, "Default: one per core allowed")
+      ->check(CLI::Range(1, 1024));
+  sub->callback([&chosen, flags] { chosen = [flags] { return Serve(*flags); }; });
+}
+
+void AddKey(CLI::App& app, Command& chosen) {
+  auto id = std::make_shared<std::string>();
+  auto is_admin = std::make_shared<bool>(false);
+  CLI::App* sub = app.add_subcommand("key", "Make an API key for hearth serve");
+  sub->add_option("id", *id, "A name for logs and limits")->required();
+  sub->add_flag("--admin", *is_admin, "May also administer the server");
+  sub->callback(
+      [&chosen, id, is_admin] { chosen = [id, is_admin] { return MakeKey(*id, *is_admin); }; });
+}
+
+}  // namespace hearth

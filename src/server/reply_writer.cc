@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/reply_writer.h"
+
+namespace hearth {
+
+// JSON text holds no line breaks, so one data line is always enough.
+std::string AsEvent(const Json& json) { return "data: " + WriteJson(json) + "\n\n"; }
+
+std::string AsEvent(const std::string& name, const Json& json) {
+  return "event: " + name + "\n" + AsEvent(json);
+}
+
+}  // namespace hearth

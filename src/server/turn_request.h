@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client wants, in no dialect: what every dialect's JSON is read into, and all that the
+// engine, the grammars and the exchange need to know of it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/json.h"
+#include "engine/request.h"
+#include "grammar/reply_rules.h"
+#include "text/conversation.h"
+namespace hearth {
+
+// What the answer must look like; calls of tools are held to their own schemas besides.
+struct AnswerShape {
+  enum class Kind : unsigned char {
+    kText,    // anything
+    kObject,  // any JSON object
+    kSchema,  // JSON of `schema`
+    kRegex,   // a text that `text` matches whole
+    kLark,    // a text of the grammar `text`
+    kChoice   // one of `choices`
+  };
+  Kind kind = Kind::kText;
+  std::string field;  // where the client asked for it, for errors
+  Json schema;
+  std::string text;
+  std::vector<std::string> choices;
+};
+
+// A text to go on from, or its tokens.
+using PlainPrompt = std::variant<std::string, std::vector<Token>>;
+
+struct TurnRequest {
+  std::string model;  // as asked for; empty: whatever is served
+  // Either a conversation, or plain prompts of which each has its own choices.
+  Conversation conversation;
+  std::vector<PlainPrompt> plain_prompts;
+  std::string prompt_field = "messages";  // what a prompt that is too long is blamed on
+
+  SamplingParams sampling;  // stop and end tokens are filled in by the service
+  bool has_seed = false;    // without, every choice draws afresh
+  int max_tokens = 0;       // 0: as many as fit
+  int num_choices = 1;      // of each prompt
+  std::vector<std::string> stops;
+  AnswerShape answer;
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::string named_tool;  // kNamed
+  bool parallel_calls = true;
+  std::optional<int> reasoning_tokens;  // 0: none; absent: no bound
+
+  bool streams = false;
+  bool wants_usage = false;  // at the end of a stream
+  Priority priority = Priority::kNormal;
+  int64_t timeout_us = 0;
+  std::string cache_salt;
+};
+
+}  // namespace hearth

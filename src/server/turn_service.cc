@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turn_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <ctime>
+#include <list>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "server/domain.h"
+
+namespace hearth {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+ApiError TooLong(size_t prompt, int max_tokens, int context, const std::string& field) {
+  ApiError error;
+  error.code = "context_length_exceeded";
+  error.param = field;
+  error.message = Printf(
+      "This model's maximum context length is %d tokens. However, you requested %zu tokens (%zu in "
+      "the %s, %d in the completion).",
+      context, prompt + static_cast<size_t>(max_tokens), prompt, field.c_str(), max_tokens);
+  return error;
+}
+
+// The engine's answer, in the words of HTTP.
+ApiError FromAdmission(const Admission& admission, bool is_draining) {
+  ApiError error = FromStatus(admission.status);
+  error.retry_after_s = admission.retry_after_s;
+  if (is_draining && error.status == 429) {
+    error.status = 503;
+    error.type = "server_error";
+    error.code = "shutting_down";
+  }
+  return error;
+}
+
+ApiError TooManyUnread() {
+  ApiError error = FromStatus(Status(Code::kExhausted, "too many requests wait to be read"));
+  error.retry_after_s = 1;
+  return error;
+}
+
+// Unguessable, so that one client cannot name another's reply.
+std::string NewId() {
+  std::random_device random;
+  return Printf("%08x%08x%08x", random(), random(), random());
+}
+
+// Only what the standard says a traceparent is goes on to logs and answers.
+std::string TraceParent(const HttpRequest& http) {
+  const std::string_view given = http.header("traceparent");
+  const bool is_plain =
+      given.size() == 55 && given.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
+  return is_plain ? std::string(given) : "";
+}
+
+}  // namespace
+
+struct TurnService::Impl {
+  Impl(Engine& e, ServedModel m, const ServiceOptions& o)
+      : engine(e),
+        model(std::move(m)),
+        options(o),
+        body_limits{.max_bytes = o.max_body_bytes, .max_depth = 64, .max_values = 200'000},
+        readers(1, o.max_unread),
+        writers(1, o.max_unread),
+        house{engine, writers, o.observer, o.ping_every} {
+    std::random_device random;
+    nonce = (uint64_t{random()} << 32) | random();
+    pinger = std::thread([this] { PingAll(); });
+  }
+
+  void PingAll();
+  // One request: `http` was read whole.
+  struct Arrival {
+    HttpRequest http;
+    std::shared_ptr<HttpReply> reply;
+    std::string id, traceparent;
+    Steady::time_point at;
+  };
+  void Refuse(const Arrival& arrival, const Dialect& dialect, const ApiError& error) const;
+  ApiResult<Json> Body(const HttpRequest& http) const;
+  std::optional<ApiError> Start(const Arrival& arrival, const Dialect& dialect,
+                                const TurnService& service);
+  Result<std::vector<Request>> Requests(const TurnRequest& turn,
+                                        std::vector<std::vector<Token>> prompts,
+                                        const KvDomain& domain);
+  std::optional<ApiError> Submit(const std::shared_ptr<Exchange>& exchange,
+                                 std::vector<Request> requests);
+
+  Engine& engine;
+  const ServedModel model;
+  const ServiceOptions options;
+  const JsonLimits body_limits;
+  uint64_t nonce = 0;
+  std::atomic<uint64_t> counter{0};
+  Workers readers, writers;
+  const ExchangeHouse house;
+  mutable std::mutex mu;
+  std::condition_variable stop;
+  bool is_stopping = false;
+  mutable std::list<std::shared_ptr<Exchange>> live;
+  std::thread pinger;
+};
+
+void TurnService::Impl::PingAll() {
+  std::unique_lock lock(mu);
+  while (!stop.wait_for(lock, std::chrono::milliseconds(500), [this] { return is_stopping; })) {
+    live.remove_if([](const std::shared_ptr<Exchange>& exchange) { return exchange->is_done(); });
+    const auto snapshot = engine.snapshot();
+    for (const auto& exchange : live) exchange->Ping(Steady::now(), *snapshot);
+  }
+}
+
+ApiResult<Json> TurnService::Impl::Body(const HttpRequest& http) const {
+  Result<Json> body = ParseJson(http.body, body_limits);
+  if (!body.ok()) {
+    ApiError error = FromStatus(Status(Code::kInvalid, "the body: " + body.status().message()));
+    error.code = "invalid_json";
+    return error;
+  }
+  if (body->object() == nullptr) {
+    return FromStatus(Status(Code::kInvalid, "the body must be a JSON object"));
+  }
+  return *std::move(body);
+}
+
+void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
+                               const ApiError& error) const {
+  SendError(*arrival.reply, error, dialect.describe_error(error), arrival.id);
+  if (options.observer == nullptr) return;
+  TurnOutcome outcome;
+  outcome.dialect = dialect.name;
+  outcome.request_id = arrival.id;
+  outcome.key_id = arrival.http.key_id;
+  outcome.traceparent = arrival.traceparent;
+  outcome.status = error.status;
+  outcome.error_code = error.code.empty() ? error.type : error.code;
+  outcome.seconds = std::chrono::duration<double>(Steady::now() - arrival.at).count();
+  options.observer->OnEnd(outcome);
+}
+
+// One engine request per choice.
+Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn,
+                                                         std::vector<std::vector<Token>> prompts,
+                                                         const KvDomain& domain) {
+  std::unique_ptr<TokenMask> mask;
+  const bool is_free = turn.sampling.ignores_eos && turn.answer.kind == AnswerShape::Kind::kText &&
+                       turn.conversation.tools.empty();
+  if (model.masks != nullptr && !is_free) {
+    HEARTH_ASSIGN(mask, model.masks->New(turn));
+  }
+  std::vector<Request> requests;
+  for (std::vector<Token>& prompt : prompts) {
+    for (int choice = 0; choice < turn.num_choices; ++choice) {
+      Request request;
+      request.prompt = prompt;
+      request.sampling = turn.sampling;
+      request.sampling.eos_tokens = model.format->stop_tokens();
+      request.choice = static_cast<uint32_t>(choice);
+      if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * 0x9e3779b97f4a7c15u);
+      request.max_tokens = turn.max_tokens;
+      request.priority = turn.priority;
+      request.timeout_us = turn.timeout_us;
+      request.domain = domain;
+      if (mask != nullptr) request.mask = mask->Clone();
+      requests.push_back(std::move(request));
+    }
+  }
+  return requests;
+}
+
+std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange>& exchange,
+                                                  std::vector<Request> requests) {
+  std::vector<SeqId> ids;
+  for (Request& request : requests) {
+    std::shared_ptr<EventSink> sink = exchange->Sink(static_cast<int>(ids.size()));
+    if (options.watch) sink = options.watch(std::move(sink));
+    const Admission admission = engine.Submit(std::move(request), std::move(sink));
+    if (!admission.ok()) {
+      for (const SeqId id : ids) engine.Cancel(id);
+      return FromAdmission(admission, engine.snapshot()->is_draining);
+    }
+    ids.push_back(admission.id);
+  }
+  {
+    const std::lock_guard lock(mu);
+    live.push_back(exchange);
+  }
+  exchange->Begin(std::move(ids));
+  return std::nullopt;
+}
+
+std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const Dialect& dialect,
+                                                 const TurnService& service) {
+  ApiResult<Json> body = Body(arrival.http);
+  if (auto* error = std::get_if<ApiError>(&body)) return std::move(*error);
+  ApiResult<TurnRequest> read = dialect.read(std::move(std::get<Json>(body)), arrival.http);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  const TurnRequest& turn = std::get<TurnRequest>(read);
+  if (auto error = service.CheckModel(turn.model)) return error;
+  auto prompts = service.Prompts(turn);
+  if (auto* error = std::get_if<ApiError>(&prompts)) return std::move(*error);
+  auto& tokens = std::get<std::vector<std::vector<Token>>>(prompts);
+  ReplyFacts facts{arrival.id, model.name, model.fingerprint, std::time(nullptr), 0};
+  for (const auto& prompt : tokens) facts.num_prompt += static_cast<int>(prompt.size());
+  Result<std::vector<Request>> requests =
+      Requests(turn, std::move(tokens), DomainOf(arrival.http.key_id, turn.cache_salt, nonce));
+  if (!requests.ok()) return FromStatus(requests.status());
+  Result<StopStrings> stops = StopStrings::Make(turn.stops);
+  if (!stops.ok()) return FromStatus(stops.status());
+  std::vector<Turn> turns;
+  for (size_t i = 0; i < requests->size(); ++i) {
+    turns.emplace_back(
+        turn.plain_prompts.empty() ? model.format->NewReader() : NewPlainReader(*model.tokenizer),
+        *stops, *model.tokenizer);
+  }
+  Exchange::Form form{dialect.name,        arrival.id,   arrival.http.key_id,
+                      arrival.traceparent, turn.streams, turn.stops,
+                      turn.num_choices,    arrival.at,   dialect.describe_error};
+  auto exchange = std::make_shared<Exchange>(house, arrival.reply, std::move(turns),
+                                             dialect.write(turn, facts), std::move(form));
+  return Submit(exchange, *std::move(requests));
+}
+
+TurnService::TurnService(Engine& engine, ServedModel model, const ServiceOptions& options)
+    : impl_(std::make_unique<Impl>(engine, std::move(model), options)) {}
+
+TurnService::~TurnService() {
+  impl_->readers.Stop();
+  {
+    const std::lock_guard lock(impl_->mu);
+    impl_->is_stopping = true;
+    for (const auto& exchange : impl_->live) exchange->Cancel();
+  }
+  impl_->stop.notify_all();
+  impl_->pinger.join();
+  // Sinks that the engine still holds would post to workers that are gone.
+  WaitUntilDone(std::chrono::milliseconds(5'000));
+}
+
+void TurnService::AddTurnRoute(Router& router, std::string pattern, Dialect dialect) {
+  const auto shared = std::make_shared<const Dialect>(std::move(dialect));
+  router.Add("POST", std::move(pattern), Auth::kKey,
+             [this, shared](HttpRequest http, std::shared_ptr<HttpReply> reply) {
+               auto arrival = std::make_shared<Impl::Arrival>(
+                   Impl::Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now()});
+               arrival->traceparent = TraceParent(arrival->http);
+               const bool taken = impl_->readers.Offer([this, arrival, shared] {
+                 const auto error = impl_->Start(*arrival, *shared, *this);
+                 if (error) impl_->Refuse(*arrival, *shared, *error);
+               });
+               if (!taken) impl_->Refuse(*arrival, *shared, TooManyUnread());
+             });
+}
+
+void TurnService::AddAnswerRoute(Router& router, std::string pattern, Dialect dialect,
+                                 Answer work) {
+  const auto shared = std::make_shared<const Dialect>(std::move(dialect));
+  router.Add("POST", std::move(pattern), Auth::kKey,
+             [this, shared, work](HttpRequest http, std::shared_ptr<HttpReply> reply) {
+               auto arrival = std::make_shared<Impl::Arrival>(
+                   Impl::Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now()});
+               const bool taken = impl_->readers.Offer([this, arrival, shared, work] {
+                 ApiResult<Json> body = impl_->Body(arrival->http);
+                 ApiResult<Json> answer = std::move(body);
+                 if (auto* json = std::get_if<Json>(&answer)) {
+                   answer = work(std::move(*json), arrival->http);
+                 }
+                 if (const auto* error = std::get_if<ApiError>(&answer)) {
+                   return impl_->Refuse(*arrival, *shared, *error);
+                 }
+                 SendJson(*arrival->reply, std::get<Json>(answer));
+               });
+               if (!taken) impl_->Refuse(*arrival, *shared, TooManyUnread());
+             });
+}
+
+ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnRequest& request) const {
+  const ServedModel& model = impl_->model;
+  std::vector<std::vector<Token>> prompts;
+  for (const PlainPrompt& plain : request.plain_prompts) {
+    std::vector<Token> tokens;
+    if (const auto* given = std::get_if<std::vector<Token>>(&plain)) {
+      tokens = *given;
+    } else {
+      const TokenizerTraits& traits = model.tokenizer->traits();
+      if (traits.add_bos && traits.bos) tokens.push_back(*traits.bos);
+      model.tokenizer->Encode(std::get<std::string>(plain), tokens);
+    }
+    for (const Token token : tokens) {
+      if (token >= 0 && token < model.tokenizer->vocab_size()) continue;
+      return BadField(request.prompt_field, Printf("token %d is not in the vocabulary of %d", token,
+                                                   model.tokenizer->vocab_size()));
+    }
+    if (tokens.empty()) return BadField(request.prompt_field, "must not be empty");
+    prompts.push_back(std::move(tokens));
+  }
+  if (request.plain_prompts.empty()) {
+    auto prompt = model.format->Render(request.conversation, {.date = model.date});
+    if (!prompt.ok()) return FromStatus(prompt.status());
+    prompts.push_back(*std::move(prompt));
+  }
+  const int reply = std::max(1, request.max_tokens);
+  for (const std::vector<Token>& prompt : prompts) {
+    if (prompt.size() + static_cast<size_t>(reply) > static_cast<size_t>(model.max_context)) {
+      return TooLong(prompt.size(), reply, model.max_context, request.prompt_field);
+    }
+  }
+  return prompts;
+}
+
+std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
+  if (name.empty() || name == impl_->model.name) return std::nullopt;
+  ApiError error = BadField("model", "only " + impl_->model.name + " is served here");
+  error.status = 404;
+  error.code = "model_not_found";
+  return error;
+}
+
+bool TurnService::WaitUntilDone(std::chrono::milliseconds bound) const {
+  const Steady::time_point until = Steady::now() + bound;
+  while (true) {
+    {
+      const std::lock_guard lock(impl_->mu);
+      impl_->live.remove_if([](const auto& exchange) { return exchange->is_done(); });
+      if (impl_->live.empty()) return true;
+    }
+    if (Steady::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+const ServedModel& TurnService::model() const { return impl_->model; }
+
+void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
+               const std::string& request_id) {
+  HttpReply::Headers headers{{"content-type", "application/json"}};
+  if (!request_id.empty()) headers.push_back({"x-request-id", request_id});
+  if (error.retry_after_s > 0) {
+    headers.push_back({"retry-after", Printf("%.0f", std::ceil(error.retry_after_s))});
+  }
+  reply.Send(error.status, std::move(headers), body);
+}
+
+void SendJson(HttpReply& reply, const Json& json) {
+  reply.Send(200, {{"content-type", "application/json"}}, WriteJson(json));
+}
+
+}  // namespace hearth

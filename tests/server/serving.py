@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts `hearth serve` for a test on a free port of the loopback, and stops it again."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+
+def work_model(name):
+    """A model that `./dev model` or `./dev synth` makes; absent is a failure, not a skip."""
+    work = pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
+    path = work / name
+    if not path.exists():
+        sys.exit(f"{path} is missing; get it with: ./dev model {name.removesuffix('.gguf')}")
+    return str(path)
+
+
+class Server:
+    """A running server: its process, port and address."""
+
+    def __init__(self, program, model, *flags, host="127.0.0.1"):
+        self.log = []
+        self.process = subprocess.Popen(
+            [program, "serve", "--model", model, "--port", "0", "--host", host, *flags],
+            stderr=subprocess.PIPE, text=True)
+        self.port = None
+        for line in self.process.stderr:
+            self.log.append(line)
+            found = re.search(r" at https?://[^ ]*:(\d+)/v1", line)
+            if found:
+                self.port = int(found.group(1))
+                break
+        if self.port is None:
+            self.process.wait()
+            return
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.name = line.split(" at ")[0]
+
+    def request(self, method, path, body=None, headers=None, timeout=120):
+        """(status, headers, body bytes) of one plain exchange."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        given = {"content-type": "application/json"} if body is not None else {}
+        given.update(headers or {})
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        connection.request(method, path, body, given)
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        return response.status, {k.lower(): v for k, v in response.getheaders()}, data
+
+    def stop(self, bound=60):
+        """SIGTERM; (exit code, seconds it took)."""
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(bound)
+        self.log += self.process.stderr.readlines()
+        return code, time.monotonic() - began
+
+
+@contextlib.contextmanager
+def serving(program, model, *flags, **options):
+    server = Server(program, model, *flags, **options)
+    try:
+        if server.port is None:
+            sys.exit("FAILED: no server: " + "".join(server.log))
+        yield server
+    finally:
+        if server.process.poll() is None:
+            code, _ = server.stop()
+            expect(code == 0, f"a clean end of the server, not {code}: {''.join(server.log)}")
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def same(found, wanted, what):
+    if found != wanted:
+        sys.exit(f"FAILED: {what}: found {found!r}, wanted {wanted!r}")
