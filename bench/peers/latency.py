@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./dev bench latency: streams that decode while a long prompt arrives, on Hearth and llama-server.
+
+Both get the same file, threads, seed and token ids from the same client (hearth bench load). Each
+program's record stays in $HEARTH_WORK/peers until it runs again, so that they can be run apart;
+bench/results/ gets a picture, a table and the times of every token.
+"""
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import gaps
+import programs
+from debian import Sid
+from run import ROOT, WORK, machine_kind, require
+
+HERE = pathlib.Path(__file__).resolve()
+
+
+@dataclasses.dataclass
+class Model:
+    """Seconds are of 8 streams and a prompt of 8,000 tokens on two quiet cores, loading included."""
+
+    file: str
+    packed: str
+    vocab_size: int
+    itl_ms: float
+    seconds: dict
+
+
+MODELS = {
+    "smollm2": Model("smollm2.gguf", "smollm2.gguf", 49152, 150, {"Hearth": 40, "llama.cpp": 60}),
+    "gpt-oss-20b": Model("gpt-oss-20b.gguf", "gpt-oss-20b.packed", 201088, 600,
+                         {"Hearth": 200, "llama.cpp": 700}),
+}
+PROGRAMS = ["Hearth", "llama.cpp"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def load_words(arguments, out):
+    return ["bench", "load", "--long-prompt", str(arguments.prompt), "--streams",
+            str(arguments.streams), "--itl-target", str(arguments.itl_target), "--time-limit",
+            str(arguments.time_limit), "--json", str(out)]
+
+
+def run_hearth(arguments, model, out):
+    packed = WORK / model.packed
+    file = packed if packed.exists() else require(WORK / model.file)
+    return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--model", str(file),
+                           "--threads", str(arguments.threads)], check=False).returncode
+
+
+def await_health(url, process, limit_s):
+    """Until the model is loaded."""
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url + "/health", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise SystemExit("latency: llama-server did not come up")
+
+
+def run_llama(arguments, model, out):
+    """Slots for everybody and one common KV buffer, so that the prompt is not refused; all else is
+    its default, continuous batching and prompt chunks included."""
+    sid = Sid(WORK / "peers" / "sid")
+    sid.install()
+    port = free_port()
+    context = arguments.prompt + 16 + arguments.streams * 2048
+    threads = str(arguments.threads)
+    command = sid.command(
+        "llama-server", "-m", sid.model(require(WORK / model.file)), "-t", threads, "-tb", threads,
+        "-np", str(arguments.streams + 1), "-kvu", "-c", str(context), "-fa", "on", "--host",
+        "127.0.0.1", "--port", str(port), "--no-webui")
+    url = f"http://127.0.0.1:{port}"
+    with open(WORK / "peers" / "llama-server.log", "w", encoding="utf-8") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            await_health(url, server, 300)
+            return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--url", url,
+                                   "--vocab-size", str(model.vocab_size)],
+                                  check=False).returncode
+        finally:
+            # It finishes what it is at before it heeds a politer signal, which may take minutes.
+            server.kill()
+            server.wait()
+
+
+def record_path(arguments, program):
+    return WORK / "peers" / f"latency-{arguments.model}-{program.lower()}.json"
+
+
+def measure(arguments, program):
+    """Runs this script again behind the wrapper, for one program alone."""
+    seconds = MODELS[arguments.model].seconds[program] * arguments.prompt / 8000
+    print(f"latency: {program} on {arguments.model}: about {seconds:.0f} s on two quiet cores, at "
+          f"most {arguments.time_limit:.0f} s after loading", flush=True)
+    code = programs.run_group([*shlex.split(arguments.wrapper), sys.executable, str(HERE), *sys.argv[1:],
+                               "--inside", program])
+    if code != 0:
+        print(f"latency: {program} stopped with {code}", file=sys.stderr)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev bench latency", description=__doc__)
+    parser.add_argument("--model", choices=MODELS, default="smollm2")
+    parser.add_argument("--only", choices=PROGRAMS, help="run this one; the other's record is kept")
+    parser.add_argument("--prompt", type=int, default=8000, help="tokens; default 8,000")
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--itl-target", type=float, help="Hearth's bound in ms; default by model")
+    parser.add_argument("--time-limit", type=float, default=900, help="seconds after loading")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--hearth", type=pathlib.Path, default=ROOT / "build/release/bin/hearth")
+    parser.add_argument("--wrapper", default="",
+                        help="a command to run each program behind")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--show", action="store_true", help="draw the records there are, run nothing")
+    parser.add_argument("--inside", choices=PROGRAMS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.itl_target is None:
+        arguments.itl_target = MODELS[arguments.model].itl_ms
+    return arguments
+
+
+def main():
+    arguments = parse()
+    model = MODELS[arguments.model]
+    if arguments.inside:
+        run = run_hearth if arguments.inside == "Hearth" else run_llama
+        sys.exit(run(arguments, model, record_path(arguments, arguments.inside)))
+    if not arguments.show:
+        for program in [arguments.only] if arguments.only else PROGRAMS:
+            record_path(arguments, program).unlink(missing_ok=True)
+            measure(arguments, program)
+    records = {program: json.loads(path.read_text(encoding="utf-8")) for program in PROGRAMS
+               if (path := record_path(arguments, program)).exists()}
+    if not records:
+        raise SystemExit("latency: no record to draw")
+    name = f"{datetime.date.today().isoformat()}-latency-{arguments.model}"
+    versions = {"llama.cpp": Sid(WORK / "peers" / "sid").version()} if "llama.cpp" in records else {}
+    gaps.write(arguments.results, name, arguments.model, machine_kind(), records, versions)
+
+
+if __name__ == "__main__":
+    main()
