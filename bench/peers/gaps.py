@@ -18,8 +18,9 @@ class Scales:
 
     def __init__(self, records):
         points = [p for record in records.values() for p in dots(record)]
-        self.first = min(x for x, _ in points)
-        self.last = max(x for x, _ in points)
+        self.last = max(max(x for x, _ in points), *(wait_of(r) for r in records.values()))
+        # What comes long before the prompt is all alike.
+        self.first = max(min(x for x, _ in points), -0.25 * self.last)
         self.low = 10 ** math.floor(math.log10(max(1e-4, min(y for _, y in points))))
         self.high = max(y for _, y in points) * 1.3
 
@@ -45,6 +46,11 @@ class Scales:
             tick += step
 
 
+def wait_of(record):
+    """Of the prompt, for its first token or until time ran out."""
+    return record["long_prompt"]["to_s"] - record["long_prompt"]["from_s"]
+
+
 def dots(record):
     """(seconds after the prompt's arrival, gap before that token) of all streams."""
     arrival = record["long_prompt"]["from_s"]
@@ -54,7 +60,7 @@ def dots(record):
 
 def panel(program, record, scales, top):
     said = bool(record["long_prompt"]["reply"]["heard_s"])
-    wait = record["long_prompt"]["to_s"] - record["long_prompt"]["from_s"]
+    wait = wait_of(record)
     beside = record["long_prompt"]["between_tokens_s"]
     start, end = scales.x(0), scales.x(min(wait, scales.last))
     parts = [f'<rect x="{start:.1f}" y="{top}" width="{max(1, end - start):.1f}" height="{PANEL}" '
@@ -63,7 +69,8 @@ def panel(program, record, scales, top):
         y = scales.y(tick, top)
         parts += [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
                   'stroke="#d5dce3"/>', text(LEFT - 6, y + 4, seconds_text(tick), 11, FAINT, "end")]
-    path = "".join(f"M{scales.x(x):.1f} {scales.y(y, top):.1f}h0" for x, y in dots(record))
+    path = "".join(f"M{scales.x(x):.1f} {scales.y(y, top):.1f}h0" for x, y in dots(record)
+                   if x >= scales.first)
     parts += [f'<path d="{path}" fill="none" stroke="{COLOURS[program]}" stroke-width="3" '
               'stroke-linecap="round" stroke-opacity="0.55"/>',
               f'<line x1="{start:.1f}" x2="{start:.1f}" y1="{top}" y2="{top + PANEL}" '
@@ -72,14 +79,13 @@ def panel(program, record, scales, top):
               text(WIDTH - RIGHT, top - 8,
                    f"beside the prompt: median {seconds_text(beside['p50'])}, 99 % within "
                    f"{seconds_text(beside['p99'])}, longest {seconds_text(beside['most'])}; its "
-                   + (f"first token after {wait:.1f} s" if said else f"nothing said in {wait:.0f} s"),
+                   f"first token {'after' if said else 'not within'} {wait:.1f} s",
                    12, INK, "end")]
     if program == "Hearth":
         bound = scales.y(record["itl_target_s"], top)
         parts += [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bound:.1f}" y2="{bound:.1f}" '
                   f'stroke="{INK}" stroke-dasharray="2 3"/>',
-                  text(WIDTH - RIGHT, bound - 4,
-                       f"bound {seconds_text(record['itl_target_s'])}", 11, INK, "end")]
+                  text(LEFT + 4, bound - 4, f"bound {seconds_text(record['itl_target_s'])}", 11)]
     return parts
 
 
@@ -123,11 +129,10 @@ def table(model, machine, records, versions):
         lines.append(f"| {title} | {' | '.join(cells)} |")
     waits = []
     for record in records.values():
-        wait = record["long_prompt"]["to_s"] - record["long_prompt"]["from_s"]
+        wait = wait_of(record)
         said = record["long_prompt"]["reply"]["heard_s"]
         waits.append(f"{wait:.1f} s" if said else f"not within {wait:.0f} s")
-    heard = [str(sum(0 < x <= r["long_prompt"]["to_s"] - r["long_prompt"]["from_s"]
-                     for x, _ in dots(r))) for r in records.values()]
+    heard = [str(sum(0 < x <= wait_of(r) for x, _ in dots(r))) for r in records.values()]
     lines += [f"| tokens of the streams meanwhile | {' | '.join(heard)} |",
               f"| first token of the prompt after | {' | '.join(waits)} |", ""]
     bounds = [r["itl_target_s"] for p, r in records.items() if p == "Hearth"]

@@ -50,6 +50,8 @@ std::vector<double> GapsBeside(const std::vector<LoadReply>& replies, double fro
       if (reply.heard_s[i] <= from_s || reply.heard_s[i - 1] >= to_s) continue;
       out.push_back(reply.heard_s[i] - reply.heard_s[i - 1]);
     }
+    if (reply.heard_s.empty() || reply.heard_s.back() >= to_s || reply.ended_s < to_s) continue;
+    out.push_back(to_s - reply.heard_s.back());
   }
   return out;
 }

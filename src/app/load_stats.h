@@ -33,6 +33,7 @@ std::vector<double> FirstTokenSeconds(const std::vector<LoadReply>& replies);
 std::vector<double> TokenGaps(const std::vector<LoadReply>& replies, double from_s = 0,
                               double to_s = 1e300);
 // Between tokens, of which any part lies within [from_s, to_s]: a pause that outlasts it counts.
+// One that the reader's end cut off counts up to to_s.
 std::vector<double> GapsBeside(const std::vector<LoadReply>& replies, double from_s, double to_s);
 
 }  // namespace hearth

@@ -37,7 +37,9 @@ TEST(LoadStats, GapsLieBetweenTokensOfOneReader) {
   EXPECT_EQ(TokenGaps({a}, 0, 3), std::vector<double>({0.5}));
   EXPECT_EQ(GapsBeside({a}, 2.6, 2.7), std::vector<double>({1.5})) << "a pause around it counts";
   EXPECT_EQ(GapsBeside({a}, 2.2, 3), std::vector<double>({0.5, 1.5}));
-  EXPECT_EQ(GapsBeside({a}, 4, 9), std::vector<double>());
+  EXPECT_EQ(GapsBeside({a}, 4, 9), std::vector<double>()) << "it had ended";
+  a.ended_s = 10;
+  EXPECT_EQ(GapsBeside({a}, 4, 9), std::vector<double>({5})) << "silent until it was cut off";
 }
 
 TEST(LoadMeter, OwnTimeCountsOnlyWhileWorkGoesOn) {
