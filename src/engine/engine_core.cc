@@ -114,6 +114,7 @@ void EngineCore::TakeMail(int64_t now_us) {
   for (std::unique_ptr<Sequence>& sequence : mail.arrived) {
     const SeqId id = sequence->id;
     const std::shared_ptr<EventSink> sink = sequence->sink;
+    sequence->reader_room = sink->Room();
     scheduler_.Add(std::move(sequence), now_us);
     if (sink->Room() <= 0) Pause(id, sink, now_us);
   }
@@ -171,7 +172,7 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
 
 void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    const Sequence& s = *scheduler_.planned()[i];
+    Sequence& s = *scheduler_.planned()[i];
     if (s.num_said == 0) continue;
     int index = s.num_generated() - s.num_said;
     for (size_t j = 0; j < static_cast<size_t>(s.num_said); ++j) {
@@ -184,7 +185,8 @@ void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_
     if (HEARTH_MUTANT(34) && s.record.finish != Finish::kNone) {
       s.sink->OnToken({outcomes[i].tokens.back(), index - 1});
     }
-    if (s.record.finish == Finish::kNone && s.sink->Room() <= 0) Pause(s.id, s.sink, now_us);
+    s.reader_room = s.sink->Room();  // it can only grow until more is told
+    if (s.record.finish == Finish::kNone && s.reader_room <= 0) Pause(s.id, s.sink, now_us);
   }
 }
 

@@ -26,6 +26,7 @@ struct Request {
   Priority priority = Priority::kNormal;
   KvDomain domain;             // whose fair share, and whose cached work
   int64_t timeout_us = 0;      // from submission to the last token; 0: none
+  bool speculates = true;      // drafts may be tried; what it hears is the same either way
   std::vector<int> keep_cuts;  // prompt positions that others will start from (a preamble's end)
   // What it may say; null: anything. The sequence's own, nobody else's: it is asked before every
   // token and hears every token. It alone says where the sequence stops: stop tokens that do not
@@ -60,6 +61,8 @@ struct RequestRecord {
   KvMiss miss;                 // why not more
   int64_t num_computed = 0;    // tokens put through the backend, again after preemption included
   int64_t num_recomputed = 0;  // of them, those computed before
+  int num_drafted = 0;         // of them, those that were drafts
+  int num_accepted = 0;        // of them, those that were what it said
   int num_preempted = 0;
   int64_t arrived_us = 0, started_us = 0, first_token_us = 0, ended_us = 0;  // engine time
   int64_t waited_us = 0;  // without blocks, all waits together

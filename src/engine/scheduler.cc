@@ -116,6 +116,7 @@ const StepPlan& Scheduler::Plan(int64_t now_us) {
   DropExpired(now_us);
   PlanDecodes(now_us);
   PlanPrefills(now_us);
+  PlanDrafts();
   BuildPlan();
   in_step_ = !planned_.empty();
   return plan_;
@@ -234,6 +235,7 @@ void Scheduler::SitOut(Sequence& s) {
 void Scheduler::Unplan(Sequence& s) {
   if (s.num_planned == 0) return;
   s.num_planned = 0;
+  s.draft.clear();
   planned_.erase(std::find(planned_.begin(), planned_.end(), &s));
 }
 
@@ -246,22 +248,24 @@ void Scheduler::BuildPlan() {
     SeqSlice slice;
     slice.seq = s->id;
     slice.first = static_cast<int>(plan_.tokens.size());
-    slice.count = s->num_planned;
+    const auto drafted = static_cast<int>(s->draft.size());
+    slice.count = s->num_planned + drafted;
     slice.num_computed = s->num_computed;
     slice.full = s->kv.full;
     slice.window = s->kv.window;
     slice.logits_row = plan_.num_logits_rows;
     // A row for the last token of every slice: the only proof that the slice's K and V are numbers,
     // without which they must not be shared. Only those that reached their end speak.
-    slice.num_logits = 1;
+    slice.num_logits = 1 + drafted;
     plan_.num_logits_rows += slice.num_logits;
     const auto from = s->tokens.begin() + s->num_computed;
-    plan_.tokens.insert(plan_.tokens.end(), from, from + slice.count);
+    plan_.tokens.insert(plan_.tokens.end(), from, from + s->num_planned);
+    plan_.tokens.insert(plan_.tokens.end(), s->draft.begin(), s->draft.end());
     plan_.slices.push_back(slice);
     // Tokens are paid for when they are computed; what the cache gave is free.
     if (!HEARTH_MUTANT(28)) queue_.Charge(s->request.domain.tenant, slice.count);
-    if (slice.count == 1) {
-      ++shape_.decode_slices;
+    if (s->num_planned == 1) {
+      shape_.decode_slices += slice.count;  // a draft costs about what another stream would
     } else {
       shape_.prefill_tokens += slice.count;
     }
@@ -274,6 +278,7 @@ void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, i
   HEARTH_CHECK(outcomes.size() == plan_.slices.size());
   CorrectChunks(step_us);
   model_.Observe(shape_, step_us);
+  if (shape_.prefill_tokens == 0) draft_control_.Observe(shape_.decode_slices, step_us);
   ++totals_.num_steps;
   totals_.prefill_tokens += shape_.prefill_tokens;
   totals_.decode_tokens += shape_.decode_slices;
@@ -300,33 +305,40 @@ void Scheduler::CorrectChunks(int64_t step_us) {
 void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& outcome,
                      int64_t now_us) {
   s.record.num_computed += slice.count;
-  const bool speaks = slice.count == s.backlog();
+  const bool speaks = slice.count - static_cast<int>(s.draft.size()) == s.backlog();
+  const int failed = BookDraft(s, outcome);
   s.num_said = 0;
   if (!outcome.error.empty()) {
     Finalise(s, Finish::kError, outcome.error, now_us);  // nothing of this step is published
     return;
   }
+  if (speaks) Say(s, outcome, now_us);
   const int before = s.num_computed;
-  s.num_computed += slice.count;
+  s.num_computed += slice.count - failed;
   const int again = std::min(s.num_computed, s.most_computed) - before;
   s.record.num_recomputed += std::max(0, again);
   totals_.recomputed_tokens += std::max(0, again);
   s.most_computed = std::max(s.most_computed, s.num_computed);
   kv_.Commit(s.kv, s.tokens, s.num_computed);
+  if (failed > 0) kv_.Trim(s.kv, s.num_computed);  // no block is held for what was not said
   KeepCuts(s, before);
-  if (speaks && Say(s, outcome, now_us)) return;
+  if (speaks && EndIfDone(s, outcome, now_us)) return;
   if (s.backlog() <= 1) queue_.Remove(s);
 }
 
-bool Scheduler::Say(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
+void Scheduler::Say(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
   HEARTH_CHECK(!outcome.tokens.empty());
   if (s.record.num_generated == 0) s.record.first_token_us = now_us;
   const int room = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0) - static_cast<int>(s.tokens.size());
   s.num_said = std::min(static_cast<int>(outcome.tokens.size()), room);
   s.tokens.insert(s.tokens.end(), outcome.tokens.begin(), outcome.tokens.begin() + s.num_said);
   s.record.num_generated += s.num_said;
+}
+
+bool Scheduler::EndIfDone(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
   const bool stopped = outcome.stops && s.num_said == static_cast<int>(outcome.tokens.size());
-  if (!stopped && s.num_said < room) return false;
+  const int most = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0);
+  if (!stopped && static_cast<int>(s.tokens.size()) < most) return false;
   kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
   Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
   return true;

@@ -38,6 +38,7 @@ struct SchedulerOptions {
   // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
   // somebody has to step back.
   int headroom_blocks = 2;
+  bool speculates = true;  // drafts are tried where they pay: docs/speculation.md
 };
 
 // What is asked of the machine and not done yet.
@@ -52,6 +53,7 @@ struct SchedulerTotals {
   int64_t num_steps = 0, num_preemptions = 0;
   int64_t prefill_tokens = 0, decode_tokens = 0;  // computed
   int64_t cached_tokens = 0, recomputed_tokens = 0;
+  int64_t drafted_tokens = 0, accepted_tokens = 0;  // decode_tokens has only the accepted ones
 };
 
 // Thread: engine only. One step is Plan, then either Commit or Fail; everything else is called
@@ -87,6 +89,7 @@ class Scheduler {
   SchedulerLoad load() const;
   const SchedulerTotals& totals() const { return totals_; }
   const StepModel& step_model() const { return model_; }
+  const DraftControl& draft_control() const { return draft_control_; }
   std::span<Sequence* const> running() const { return running_; }  // oldest start first
   const FairQueue& queue() const { return queue_; }
   // How many tokens of a prompt fit into `us`, from `position` on; by the model, without rounding
@@ -113,6 +116,12 @@ class Scheduler {
   // Adds `count` tokens to the sequence's share of the plan; 0 when there is no room for any.
   int Grant(Sequence& sequence, int count, int64_t now_us);
   void BuildPlan();
+
+  // Speculation (scheduler_drafts.cc).
+  void PlanDrafts();
+  void PlanDraft(Sequence& sequence, int most);
+  int BookDraft(Sequence& sequence, const SliceOutcome& outcome);
+
   void SitOut(Sequence& sequence);
   void Unplan(Sequence& sequence);
 
@@ -133,8 +142,9 @@ class Scheduler {
   void Preempt(Sequence& victim, int64_t now_us);
 
   void Book(Sequence& sequence, const SeqSlice& slice, const SliceOutcome& outcome, int64_t now_us);
-  // Appends what it said. True: that was its last.
-  bool Say(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
+  void Say(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
+  // True: what it said was its last, and it is gone.
+  bool EndIfDone(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
   void KeepCuts(Sequence& sequence, int before);
   void CorrectChunks(int64_t step_us);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
@@ -143,6 +153,8 @@ class Scheduler {
   KvSpace& kv_;
   FairQueue queue_;  // whoever waits, or runs with more than one token to compute
   StepModel model_;
+  DraftControl draft_control_;
+  DraftControl::Step draft_step_;
   double chunk_scale_ = 1;  // shortens chunks where time is not as linear as the model
   int max_sequence_tokens_ = 0;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;

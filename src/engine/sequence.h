@@ -2,11 +2,13 @@
 // A request on its way through the engine. It has no phase: `num_computed` chases `tokens.size()`.
 #pragma once
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "engine/draft_control.h"
 #include "engine/request.h"
 #include "engine/sampler_state.h"
 #include "kv/kv_space.h"
@@ -36,6 +38,12 @@ struct Sequence {
   int64_t blocked_since_us = -1;  // had its turn to start and no room; -1: not
   int most_computed = 0;          // ever, to tell work from repeated work
   int64_t waiting_since_us = 0, paused_since_us = 0;
+  // Where it said what before, how its drafts did, and the one in the step that is planned or run.
+  SuffixIndex suffixes;
+  DraftHistory drafts;
+  std::vector<Token> draft;
+  int draft_match = 0;        // tokens that agreed where it was found
+  int reader_room = INT_MAX;  // tokens that its reader takes at least
   RequestRecord record;
 
   int backlog() const { return static_cast<int>(tokens.size()) - num_computed; }

@@ -37,11 +37,12 @@ class StepSampler {
                                        std::span<const float> logits, MaskFills& masks);
 
  private:
+  // A slice whose last tokens are a draft has a row before each of them and one after: says tokens
+  // row by row for as long as the token is the draft's next one. That is what plain decoding says.
+  void SayAll(Sequence& sequence, size_t slice, std::span<const float> rows, MaskFills& masks,
+              SliceOutcome& outcome);
   // Says one more token from a row that follows everything said so far. False: there is nothing
-  // after it, because it stops the sequence or the row holds no answer. A slice whose last tokens
-  // are drafts asks for a row each and one more, and calls this row by row for as long as the token
-  // is the next draft, each time with a new mask (MaskFills::Refill): what is said is then what
-  // plain decoding says.
+  // after it, because it stops the sequence or the row holds no answer.
   bool SayNext(Sequence& sequence, std::span<const float> row, Result<AllowedTokens> allowed,
                SliceOutcome& outcome);
   Token Choose(const Sequence& sequence, std::span<const float> row, AllowedTokens allowed);

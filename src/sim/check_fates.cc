@@ -98,7 +98,8 @@ class Checker {
     switch (record().finish) {
       case Finish::kStop:
       case Finish::kLength:
-        return Require(!fate().went_bad, "spoke on with numbers that are none");
+        return Require(!fate().went_bad || fate().heard.size() <= Clean(),
+                       "spoke on with numbers that are none");
       case Finish::kCancelled:
         return Require(cancelled, "nobody cancelled it");
       case Finish::kExpired:
@@ -116,6 +117,13 @@ class Checker {
     }
   }
 
+  // How many tokens it may have heard before its numbers went wrong. A position that only a draft
+  // got to may have gone wrong while those before it were fine.
+  size_t Clean() const {
+    const auto said = plan().bad_position + 1 - static_cast<int64_t>(fate().prompt.size());
+    return std::max(fate().heard_before_bad, static_cast<size_t>(std::max<int64_t>(0, said)));
+  }
+
   void CheckRecord() {
     const RequestRecord& r = record();
     Require(r.id == fate().admission.id, "another one's record");
@@ -123,6 +131,11 @@ class Checker {
     Require(r.num_generated == static_cast<int>(fate().heard.size()), "num_generated");
     Require(r.num_cached % kBlockTokens == 0 && r.num_cached < r.num_prompt, "num_cached");
     Require(r.num_recomputed <= r.num_computed, "num_recomputed");
+    Require(r.num_accepted <= r.num_drafted && r.num_accepted <= std::max(0, r.num_generated - 1),
+            "num_accepted");
+    if (!scenario_.options.scheduler.speculates || !plan().request.speculates) {
+      Require(r.num_drafted == 0, "drafted without leave");
+    }
     Require(r.num_preempted <= scenario_.options.scheduler.max_preemptions,
             "stepped back more often than allowed");
     if (r.num_preempted == 0) Require(r.num_recomputed == 0, "recomputed without stepping back");
@@ -130,7 +143,8 @@ class Checker {
     // Everything but the last token was put through the backend or found; what was found after
     // stepping back is counted nowhere, so more than that is possible only then.
     const int64_t needed = r.num_prompt + r.num_generated - 1;
-    const int64_t first = r.num_computed - r.num_recomputed + r.num_cached;
+    const int64_t failed = r.num_drafted - r.num_accepted;
+    const int64_t first = r.num_computed - failed - r.num_recomputed + r.num_cached;
     if (r.num_preempted == 0) {
       // A step that ended it may have computed more than it was heard to say.
       Require(first >= needed && first <= needed + 1, "computed and cached tokens do not add up");
@@ -139,8 +153,7 @@ class Checker {
               "computed more than it could ever need");
     }
     if (fate().went_bad) {
-      Require(fate().heard.size() <= fate().heard_before_bad,
-              "a token was sampled from numbers that are none");
+      Require(fate().heard.size() <= Clean(), "a token was sampled from numbers that are none");
     }
   }
 
@@ -229,13 +242,14 @@ class Checker {
     client_ = 0;
     const EngineSnapshot& last = outcome_.last;
     uint64_t admitted = 0;
-    int64_t prompt = 0, generated = 0;
+    int64_t prompt = 0, generated = 0, accepted = 0;
     std::array<uint64_t, 8> finished{};
     for (const SimFate& fate : outcome_.fates) {
       if (!fate.admission.ok()) continue;
       ++admitted;
       prompt += fate.record.num_prompt;
       generated += fate.record.num_generated;
+      accepted += fate.record.num_accepted;
       ++finished[static_cast<size_t>(fate.record.finish)];
     }
     Require(last.num_admitted == admitted, "the engine counted other admissions");
@@ -244,6 +258,7 @@ class Checker {
     Require(last.num_refused == outcome_.fates.size() - admitted, "num_refused");
     Require(last.num_finished == finished, "num_finished");
     Require(last.prompt_tokens == prompt && last.generated_tokens == generated, "sums of tokens");
+    Require(last.totals.accepted_tokens == accepted, "accepted_tokens");
     Require(last.full.held == 0 && last.window.held == 0, "blocks are held by nobody");
     Require(last.full.pinned == 0 && last.window.pinned == 0, "blocks are pinned by nobody");
     Require(last.load.num_running == 0 && last.load.num_waiting == 0 && last.load.num_paused == 0 &&

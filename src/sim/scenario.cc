@@ -162,6 +162,13 @@ void AddTroubles(SimRandom& random, double step_us, int64_t until_us, SimScenari
   }
 }
 
+// Drafts in most scenarios, and text in which they hold: never, often, nearly always.
+void AddHabits(SimRandom& random, SimScenario& scenario) {
+  scenario.options.scheduler.speculates = random.Chance(0.75);
+  constexpr float kHabits[] = {0, 4, 6, 9};
+  scenario.habit = random.Pick(kHabits, 4);
+}
+
 }  // namespace
 
 SimScenario RandomScenario(uint64_t seed) {
@@ -176,6 +183,7 @@ SimScenario RandomScenario(uint64_t seed) {
   int64_t until_us = 0;
   scenario.clients = RandomClients(random, scenario.vocab, step_us, until_us);
   AddTroubles(random, step_us, until_us, scenario);
+  AddHabits(random, scenario);
   return scenario;
 }
 
@@ -184,13 +192,14 @@ std::string Describe(const SimScenario& scenario) {
   std::string out = Printf(
       "seed %llu: %zu clients, vocabulary %d, %d full and %d window blocks (window %d)\n"
       "steps of %d tokens and %d sequences at most, context %d, chunk %d, target %.1f ms, "
-      "aging %.1f ms, quantum %d, %d preemptions, headroom %d\n"
+      "aging %.1f ms, quantum %d, %d preemptions, headroom %d, habit %.0f, %s drafts\n"
       "a step takes %.2f ms and more\n",
       static_cast<unsigned long long>(scenario.seed), scenario.clients.size(), scenario.vocab,
       scenario.layout.full.num_blocks, scenario.layout.window.num_blocks,
       scenario.layout.window.window, s.max_step_tokens, s.max_sequences, s.max_context, s.min_chunk,
       static_cast<double>(s.itl_target_us) * 1e-3, static_cast<double>(s.aging_us) * 1e-3,
-      s.quantum, s.max_preemptions, s.headroom_blocks, scenario.timing.points().front().us * 1e-3);
+      s.quantum, s.max_preemptions, s.headroom_blocks, static_cast<double>(scenario.habit),
+      s.speculates ? "with" : "no", scenario.timing.points().front().us * 1e-3);
   return out;
 }
 

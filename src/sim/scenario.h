@@ -34,6 +34,7 @@ struct SimScenario {
   uint64_t seed = 0;
   KvLayout layout;
   int vocab = 16;
+  float habit = 0;  // of the model: see SimModel
   EngineOptions options;
   TimingModel timing{{{1, 1000}}, 0};
   double noise = 0;        // a step takes up to this share longer or shorter

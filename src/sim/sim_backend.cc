@@ -146,7 +146,7 @@ void SimBackend::RunSlice(const SeqSlice& slice, const StepPlan& plan, Context& 
     const auto vocab = static_cast<size_t>(model_.vocab);
     const std::span<float> out =
         logits.subspan(static_cast<size_t>(slice.logits_row + row) * vocab, vocab);
-    model_.Logits(value, out);
+    model_.Logits(value, token, out);
     if (context.is_bad) std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
   }
 }

@@ -36,6 +36,7 @@ class SimBackend : public Backend {
   Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override;
 
   const SimModel& model() const { return model_; }
+  void set_habit(float habit) { model_.habit = habit; }
   // The first thing in a plan or a block that must not be; empty when all was well.
   const std::string& failure() const { return failure_; }
 

@@ -15,6 +15,7 @@ struct SimModel {
   int window = 0;        // of the window group; 0: there is none
   bool has_full = true;  // at least one group is there
   uint64_t seed = 0;
+  float habit = 0;  // how much likelier than the rest a token's usual follower is
 
   // A cell is what one position keeps for later ones: the K and V of this model. `full` and
   // `window` are sums of earlier cells, each times its distance, over all that the group shows.
@@ -22,11 +23,15 @@ struct SimModel {
     const auto where = static_cast<uint64_t>(position) << 32 | static_cast<uint32_t>(token);
     return MixBits(MixBits(where ^ seed) + full) + window_sum * kGoldenRatio;
   }
-  void Logits(uint64_t cell, std::span<float> out) const {
+  // After `last`, which the cell is of.
+  void Logits(uint64_t cell, Token last, std::span<float> out) const {
     for (size_t i = 0; i < out.size(); ++i) {
       // Even in [-4, 4): warm requests have a choice, cold ones no ties to speak of.
       out[i] = static_cast<float>(MixBits(cell + i) >> 40) * 0x1p-21f - 4.0f;
     }
+    // Text with habits repeats itself: drafts hold.
+    const auto usual = MixBits(seed + static_cast<uint64_t>(last)) % out.size();
+    out[static_cast<size_t>(usual)] += habit;
   }
 };
 
@@ -43,13 +48,15 @@ class LoneSim {
     cells_.push_back(model_.Cell(token, position, model_.has_full ? full_ : 0, window_sum));
     sum_ += cells_.back();
     full_ += sum_;  // every earlier cell is one further away
+    last_ = token;
   }
-  void Logits(std::span<float> out) const { model_.Logits(cells_.back(), out); }
+  void Logits(std::span<float> out) const { model_.Logits(cells_.back(), last_, out); }
 
  private:
   const SimModel model_;
   std::vector<uint64_t> cells_;
   uint64_t sum_ = 0, full_ = 0;
+  Token last_ = 0;
 };
 
 }  // namespace hearth

@@ -74,6 +74,7 @@ Simulation::Simulation(const SimScenario& scenario, Trace trace)
       random_(scenario.seed ^ 0x7fb5d329728ea185),
       backend_(scenario.layout, scenario.vocab, scenario.seed, *this) {
   clock_.Advance(kStartUs);
+  backend_.set_habit(scenario.habit);
   core_ = std::make_unique<EngineCore>(backend_, scenario.options, clock_);
   const size_t count = scenario.clients.size();
   outcome_.fates.resize(count);

@@ -117,6 +117,8 @@ void SimCounts::Add(const SimCounts& other) {
   preemptions += other.preemptions;
   cached += other.cached;
   paused += other.paused;
+  drafted += other.drafted;
+  accepted += other.accepted;
   for (size_t i = 0; i < finishes.size(); ++i) finishes[i] += other.finishes[i];
 }
 
@@ -133,6 +135,8 @@ SimCounts CountsOf(const SimOutcome& outcome) {
     if (!fate.admission.ok()) continue;
     counts.preemptions += fate.record.num_preempted;
     counts.cached += fate.record.num_cached;
+    counts.drafted += fate.record.num_drafted;
+    counts.accepted += fate.record.num_accepted;
     counts.paused += fate.record.paused_us > 0 ? 1 : 0;
     ++counts.finishes[static_cast<size_t>(fate.record.finish)];
   }

@@ -96,6 +96,8 @@ void PrintCounts(const Flags& flags, const SimCounts& counts, double seconds) {
     print(hearth::NameOf(static_cast<Finish>(i)), counts.finishes[i]);
   }
   print("paused", counts.paused);
+  print("draft tokens", counts.drafted);
+  print("draft tokens accepted", counts.accepted);
   print("preemptions", counts.preemptions);
   print("cached tokens", counts.cached);
   print("failed steps", counts.failed_steps);
