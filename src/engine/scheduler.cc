@@ -319,7 +319,7 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
   s.record.num_recomputed += std::max(0, again);
   totals_.recomputed_tokens += std::max(0, again);
   s.most_computed = std::max(s.most_computed, s.num_computed);
-  kv_.Commit(s.kv, s.tokens, s.num_computed);
+  kv_.Commit(s.kv, s.tokens, s.num_computed + (HEARTH_MUTANT(45) && failed > 0 ? 1 : 0));
   if (failed > 0) kv_.Trim(s.kv, s.num_computed);  // no block is held for what was not said
   KeepCuts(s, before);
   if (speaks && EndIfDone(s, outcome, now_us)) return;

@@ -39,6 +39,7 @@ struct SchedulerOptions {
   // somebody has to step back.
   int headroom_blocks = 2;
   bool speculates = true;  // drafts are tried where they pay: docs/speculation.md
+  int fixed_draft = 0;     // for tests and measurements: so many tokens, paying or not; 0: no
 };
 
 // What is asked of the machine and not done yet.

@@ -14,7 +14,7 @@ void Scheduler::PlanDrafts() {
   if (!options_.speculates || shape_.prefill_tokens > 0 || planned_.empty()) return;
   const auto streams = static_cast<int>(planned_.size());
   draft_step_ = draft_control_.Begin(streams, static_cast<double>(options_.itl_target_us));
-  if (!draft_control_.may_draft(draft_step_)) return;
+  if (!draft_control_.may_draft(draft_step_) && options_.fixed_draft == 0) return;
   for (Sequence* s : planned_) {
     const int left = options_.max_step_tokens - draft_step_.width;
     if (left <= 0) return;
@@ -37,7 +37,12 @@ void Scheduler::PlanDraft(Sequence& s, int most) {
   });
   most = static_cast<int>(last - s.draft.begin());
   most = std::min(most, kv_.Room(s.kv, s.num_computed, 1 + most) - 1);
-  const int count = draft_control_.Choose(draft_step_, s.drafts, match.length, most);
+  int count = std::min(most, options_.fixed_draft);
+  if (options_.fixed_draft == 0) {
+    count = draft_control_.Choose(draft_step_, s.drafts, match.length, most);
+  } else {
+    draft_step_.width += count;
+  }
   s.draft.resize(static_cast<size_t>(count));
   s.draft_match = match.length;
   if (count == 0) return;
@@ -61,7 +66,6 @@ int Scheduler::BookDraft(Sequence& s, const SliceOutcome& outcome) {
   totals_.drafted_tokens += drafted;
   totals_.accepted_tokens += accepted;
   totals_.decode_tokens -= drafted - accepted;
-  if (HEARTH_MUTANT(45)) return std::max(0, drafted - accepted - 1);
   return drafted - accepted;
 }
 

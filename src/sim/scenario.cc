@@ -164,7 +164,9 @@ void AddTroubles(SimRandom& random, double step_us, int64_t until_us, SimScenari
 
 // Drafts in most scenarios, and text in which they hold: never, often, nearly always.
 void AddHabits(SimRandom& random, SimScenario& scenario) {
-  scenario.options.scheduler.speculates = random.Chance(0.75);
+  SchedulerOptions& scheduler = scenario.options.scheduler;
+  scheduler.speculates = random.Chance(0.75);
+  if (random.Chance(0.3)) scheduler.fixed_draft = random.Between(1, kMaxDraft);
   constexpr float kHabits[] = {0, 4, 6, 9};
   scenario.habit = random.Pick(kHabits, 4);
 }

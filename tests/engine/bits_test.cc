@@ -4,17 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <deque>
-#include <map>
-#include <memory>
 #include <random>
-#include <unordered_map>
 
-#include "cpu/cpu_backend.h"
-#include "engine/clock.h"
-#include "engine/engine_core.h"
-#include "model/model.h"
+#include "bits_rig.h"
 #include "testing/data.h"
 
 namespace hearth {
@@ -22,100 +15,18 @@ namespace {
 
 using ::hearth::testing::SharedPath;
 using ::hearth::testing::WorkPath;
-
-// Everything that must not change: the ids, and a hash of every bit of every row of logits.
-struct Heard : EventSink {
-  int Room() const override { return 1'000'000; }
-  void OnToken(const TokenEvent& event) override {
-    EXPECT_EQ(event.index, static_cast<int>(tokens.size()));
-    tokens.push_back(event.token);
-  }
-  void OnFinish(const RequestRecord& ended) override { record = ended; }
-  std::vector<Token> tokens;
-  std::vector<uint64_t> rows;
-  RequestRecord record;
-};
-
-uint64_t HashOf(std::span<const float> logits) {
-  uint64_t hash = 0x243f6a8885a308d3u;
-  for (const float value : logits) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(bits));
-    hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
-
-struct Case {
-  Request request;
-  std::shared_ptr<Heard> heard = std::make_shared<Heard>();
-};
-
-struct World {
-  int full_blocks = 0, window_blocks = 0;
-  int max_step_tokens = 2048, max_sequences = 64;
-};
-
-// An engine on the CPU backend, stepped by the test.
-class Machine {
- public:
-  Machine(const Model& model, const World& world) {
-    CpuOptions cpu;
-    cpu.isa = BestIsa();
-    cpu.num_threads = 2;
-    cpu.full_blocks = world.full_blocks;
-    cpu.window_blocks = world.window_blocks;
-    cpu.max_step_tokens = world.max_step_tokens;
-    Result<std::unique_ptr<Backend>> made = MakeCpuBackend(model, cpu);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    backend_ = *std::move(made);
-    EngineOptions options;
-    options.scheduler.max_sequences = world.max_sequences;
-    options.scheduler.max_step_tokens = world.max_step_tokens;
-    options.scheduler.max_context = model.spec.max_context;
-    options.scheduler.min_chunk = 4;
-    options.scheduler.headroom_blocks = 0;  // thrash rather than wait
-    options.self_check_every = 16;
-    options.on_logits = [this](SeqId id, int index, std::span<const float> logits) {
-      const auto found = sinks_.find(id);
-      if (found == sinks_.end()) return;
-      EXPECT_EQ(index, static_cast<int>(found->second->rows.size()));
-      found->second->rows.push_back(HashOf(logits));
-    };
-    core_ = std::make_unique<EngineCore>(*backend_, options, clock_);
-  }
-  SeqId Submit(const Case& c) {
-    const Admission admission = core_->Submit(c.request, c.heard);
-    EXPECT_TRUE(admission.ok()) << admission.status.message();
-    sinks_[admission.id] = c.heard;
-    return admission.id;
-  }
-  bool Step() { return core_->Step(); }
-  void Finish() {
-    while (core_->Step() || !core_->is_idle()) {
-    }
-    sinks_.clear();
-  }
-  EngineCore& core() { return *core_; }
-
- private:
-  SteadyClock clock_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<EngineCore> core_;
-  std::unordered_map<SeqId, std::shared_ptr<Heard>> sinks_;
-};
+using testing::Case;
+using testing::LoadedModel;
+using testing::Machine;
+using testing::World;
 
 class BitsTest {
  public:
   BitsTest(const std::string& path, uint32_t seed, int max_prompt, int max_tokens)
-      : random_(seed), max_prompt_(max_prompt), max_tokens_(max_tokens) {
-    Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
-    EXPECT_TRUE(file.ok()) << file.status().message();
-    Result<Model> model = LoadModel(*std::move(file));
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    model_ = *std::move(model);
-  }
+      : random_(seed),
+        max_prompt_(max_prompt),
+        max_tokens_(max_tokens),
+        model_(LoadedModel(path)) {}
   int Pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
 
   // Requests that share beginnings, so that hits of every length occur, each run alone first: on an
