@@ -152,7 +152,7 @@ void CompareAll(const char* name, SpeculationTest& test, int total, int per_worl
       name, seen.compared, seen.cancelled, seen.preempted, seen.stopped, seen.cut_short,
       static_cast<long long>(seen.drafted), static_cast<long long>(seen.accepted));
   EXPECT_GT(seen.accepted, total);
-  EXPECT_GT(seen.drafted - seen.accepted, total / 4);
+  EXPECT_GT(seen.drafted, seen.accepted);
 }
 
 TEST(Speculation, TinyOss) {
