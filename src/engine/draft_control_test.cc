@@ -121,10 +121,25 @@ TEST(DraftControl, AWideBatchSwitchesItOff) {
   EXPECT_LT(static_cast<double>(wide.drafted), 0.05 * 20'000);
 }
 
-TEST(DraftControl, TextThatTurnsRepetitiveIsNoticed) {
+TEST(DraftControl, ANewSequenceDoesNotSufferFromOthers) {
   DraftControl control;
   Play(Dense, 0.0, 4, 1000, 0, 1, &control);
   EXPECT_GT(Play(Dense, 0.95, 4, 400, 0, 1, &control).speed, 2);
+}
+
+TEST(DraftControl, TextThatTurnsRepetitiveIsNoticed) {
+  DraftControl control;
+  DraftHistory history;
+  int accepted = 0;
+  for (int i = 0; i < 900; ++i) {
+    DraftControl::Step step = control.Begin(1, 1e9);
+    const int drafted = control.may_draft(step) ? control.Choose(step, history, 4, kMaxDraft) : 0;
+    control.Observe(step.width, static_cast<int64_t>(Dear(step.width) / 4 + 7500));
+    const int held = i < 600 ? 0 : drafted;  // first nothing holds, then everything
+    control.Book(history, 1, 4, drafted, held);
+    accepted += held;
+  }
+  EXPECT_GT(accepted, 300);
 }
 
 TEST(DraftControl, NoStepBeyondTheBound) {
