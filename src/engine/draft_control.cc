@@ -12,6 +12,9 @@ namespace {
 // less than half of what was expected: an interrupted one must not decide.
 constexpr int64_t kFewSteps = 4;  // before this many a mean may be anything
 constexpr double kNewShare = 0.1, kLeastClip = 0.5, kMostClip = 1.5;
+// A width that was not seen for so many steps counts as never measured: one unlucky step must not
+// forbid it for ever.
+constexpr int64_t kForgotten = 256;
 // Until a second width was measured, a further token is taken to cost this share of a token's plain
 // time. Experts make it dear (gpt-oss-20b alone: 0.3), dense models on many cores cheap (0.1).
 constexpr double kUnknownCost = 0.25;
@@ -39,6 +42,7 @@ void WidthTimes::Observe(int width, int64_t us) {
   ++num_observed_;
   if (width < 1 || width > kMaxWidth || us <= 0) return;
   Mean& mean = means_[static_cast<size_t>(width)];
+  if (num_observed_ - mean.seen_at >= kForgotten) mean = {};
   ++mean.count;
   mean.seen_at = num_observed_;
   auto seen = static_cast<double>(us);
@@ -58,7 +62,7 @@ double WidthTimes::Us(int width) const {
   int at = 0;
   for (int w = 1; w <= kMaxWidth; ++w) {
     const Mean& mean = means_[static_cast<size_t>(w)];
-    if (mean.count == 0) continue;
+    if (mean.count == 0 || num_observed_ - mean.seen_at >= kForgotten) continue;
     const double next = std::max(us, mean.us);
     if (w > width) {
       if (at == 0) return next;

@@ -16,7 +16,7 @@ class WidthTimes {
   static constexpr int kMaxWidth = 128;
   void Observe(int width, int64_t us);
   // Between measured widths a line; beyond them the slope goes on. Never less than a narrower step
-  // takes. 0 before anything was observed.
+  // takes. 0 before anything was observed, or when all of it was long ago.
   double Us(int width) const;
   // Some steps of this width were seen, one of them among the last `within`.
   bool IsKnown(int width, int64_t within) const;

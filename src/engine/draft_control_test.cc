@@ -24,6 +24,17 @@ TEST(WidthTimes, LearnsAndInterpolates) {
   EXPECT_NEAR(times.Us(3), 1000, 1);
 }
 
+TEST(WidthTimes, AnUnluckyWidthIsForgotten) {
+  WidthTimes times;
+  for (int i = 0; i < 8; ++i) times.Observe(1, 1000);
+  times.Observe(4, 100'000);
+  EXPECT_GT(times.Us(4), 90'000);
+  for (int i = 0; i < 300; ++i) times.Observe(1 + i % 2, 1000 + 100 * (i % 2));
+  EXPECT_NEAR(times.Us(4), 1300, 20);
+  times.Observe(4, 1400);
+  EXPECT_NEAR(times.Us(4), 1400, 20);
+}
+
 TEST(WidthTimes, AnInterruptedStepDoesNotDecide) {
   WidthTimes times;
   for (int i = 0; i < 50; ++i) times.Observe(1, 1000);
