@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate_replies VOCABULARY: for each line of standard input, a request of the Python tests, one
 // line with the reply that noise under that request's mask wrote, and how our reader reads it.
+// generate_replies MODEL --weights: the same written by a model's weights, through the engine.
 #include <algorithm>
 #include <ctime>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <string>
 
 #include "app/open_tokenizer.h"
 #include "base/json.h"
+#include "engine_model.h"
 #include "grammar/compiler.h"
 #include "grammar/grammar_mask.h"
 #include "grammar/harmony_mask.h"
@@ -107,20 +110,59 @@ class Generator {
     const auto reply = model_.Run(**mask, static_cast<uint64_t>(Number(request, "seed", 1)),
                                   Number(request, "soft", 60), Number(request, "hard", 6000));
     if (is_measured) out.push_back({"mask_ms", (CpuSeconds() - start) * 1e3});
-    out.push_back({"finished", reply.is_finished});
-    if (!reply.error.empty()) out.push_back({"error", reply.error});
-    out.push_back({"tokens", static_cast<int64_t>(reply.tokens.size())});
-    Read(Text(request, "kind"), reply.tokens, out);
+    Tell(request, reply, out);
     return out;
   }
 
- private:
+  // Many at a time through the engine; answers in the order of the requests.
+  void AnswerAll(testing::EngineModel& model, const std::vector<Json>& requests) {
+    struct Underway {
+      const Json* request;
+      testing::EngineModel::Pending pending;
+      std::string refused;
+    };
+    std::deque<Underway> underway;
+    size_t next = 0;
+    while (next < requests.size() || !underway.empty()) {
+      while (next < requests.size() && underway.size() < testing::EngineModel::kInFlight) {
+        const Json& request = requests[next++];
+        auto mask = NewMask(request);
+        if (!mask.ok()) {
+          underway.push_back({&request, {}, mask.status().message()});
+          continue;
+        }
+        const int seed = Number(request, "seed", 1), soft = Number(request, "soft", 60);
+        const auto haste = static_cast<float>(20 + soft % 8);
+        auto pending = model.Begin(*std::move(mask), static_cast<uint64_t>(seed), haste,
+                                   Number(request, "hard", 400));
+        underway.push_back({&request, std::move(pending), ""});
+      }
+      Underway first = std::move(underway.front());
+      underway.pop_front();
+      JsonObject out;
+      if (!first.refused.empty()) {
+        out.push_back({"refused", first.refused});
+      } else {
+        Tell(*first.request, model.End(std::move(first.pending)), out);
+      }
+      std::cout << WriteJson(out) << "\n";
+    }
+  }
+
   static std::vector<Token> StopsOf(const Tokenizer& tokenizer) {
     std::vector<Token> stops;
     for (const char* name : {"<|return|>", "<|call|>", "<|end|>", "<|im_end|>"}) {
       if (const auto token = tokenizer.Special(name)) stops.push_back(*token);
     }
     return stops;
+  }
+
+ private:
+  void Tell(const Json& request, const testing::RandomReply& reply, JsonObject& out) const {
+    out.push_back({"finished", reply.is_finished});
+    if (!reply.error.empty()) out.push_back({"error", reply.error});
+    out.push_back({"tokens", static_cast<int64_t>(reply.tokens.size())});
+    Read(Text(request, "kind"), reply.tokens, out);
   }
 
   // Whether the mask lets this text pass, written as the tokenizer writes it, and end.
@@ -245,30 +287,42 @@ class Generator {
   testing::RandomModel model_;
 };
 
+int Fail(const Status& status) {
+  std::cerr << status.message() << "\n";
+  return 1;
+}
+
 int Main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: generate_replies VOCABULARY\n";
+  const bool has_weights = argc == 3 && std::string_view(argv[2]) == "--weights";
+  if (argc != 2 && !has_weights) {
+    std::cerr << "usage: generate_replies VOCABULARY | generate_replies MODEL --weights\n";
     return 2;
   }
   auto tokenizer = OpenTokenizer(argv[1]);
-  if (!tokenizer.ok()) {
-    std::cerr << tokenizer.status().message() << "\n";
-    return 1;
-  }
+  if (!tokenizer.ok()) return Fail(tokenizer.status());
   auto vocabulary = GrammarVocabulary::Make(**tokenizer);
-  if (!vocabulary.ok()) {
-    std::cerr << vocabulary.status().message() << "\n";
-    return 1;
-  }
+  if (!vocabulary.ok()) return Fail(vocabulary.status());
   Generator generator(**tokenizer, *vocabulary);
+  std::vector<Json> requests;
   for (std::string line; std::getline(std::cin, line);) {
     auto request = ParseJson(line);
-    if (!request.ok()) {
-      std::cerr << request.status().message() << "\n";
-      return 1;
+    if (!request.ok()) return Fail(request.status());
+    if (has_weights) {
+      requests.push_back(*std::move(request));
+    } else {
+      std::cout << WriteJson(generator.Answer(*request)) << std::endl;
     }
-    std::cout << WriteJson(generator.Answer(*request)) << std::endl;
   }
+  if (!has_weights) return 0;
+  auto model = testing::EngineModel::Open(argv[1], **tokenizer, Generator::StopsOf(**tokenizer));
+  if (!model.ok()) return Fail(model.status());
+  generator.AnswerAll(**model, requests);
+  const MaskTotals masks = (*model)->snapshot()->masks;
+  std::fprintf(stderr, "masks: %lld steps, %lld fills, median %lld us, %lld steps waited %.1f ms\n",
+               static_cast<long long>(masks.num_steps), static_cast<long long>(masks.num_fills),
+               static_cast<long long>(masks.median_fill_us),
+               static_cast<long long>(masks.num_delayed),
+               static_cast<double>(masks.delayed_us) * 1e-3);
   return 0;
 }
 

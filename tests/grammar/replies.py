@@ -19,19 +19,22 @@ def work_dir():
 
 VOCABULARIES = {"o200k": "o200k_base.tiktoken", "smollm2": "smollm2.gguf",
                 "llama3": "llama3_tokenizer.json", "qwen3": "qwen3_tokenizer.json"}
+# What --weights takes for a vocabulary.
+MODELS = {"o200k": "tiny-oss-o200k.gguf", "smollm2": "smollm2.gguf"}
 
 
-def vocabulary(name):
-    path = os.path.join(work_dir(), VOCABULARIES[name])
+def vocabulary(name, has_weights=False):
+    path = os.path.join(work_dir(), (MODELS if has_weights else VOCABULARIES)[name])
     if not os.path.exists(path):
-        sys.exit(f"missing {path}: ./dev model fetches vocabularies")
+        sys.exit(f"missing {path}: ./dev model fetches vocabularies and models")
     return path
 
 
-def generate(program, vocab, requests, processes=2):
-    """Answers in the order of the requests."""
+def generate(program, vocab, requests, processes=2, has_weights=False):
+    """Answers in the order of the requests; by noise, or by a model's weights."""
     shares = [requests[i::processes] for i in range(processes)]
-    running = [subprocess.Popen([program, vocabulary(vocab)], stdin=subprocess.PIPE,
+    running = [subprocess.Popen([program, vocabulary(vocab, has_weights)] +
+                                ["--weights"] * has_weights, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, text=True, encoding="utf-8")
                for _ in shares]
     outputs = [None] * processes

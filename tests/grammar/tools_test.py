@@ -74,15 +74,22 @@ def main():
     parser.add_argument("--vocab", default="o200k")
     parser.add_argument("--sets", type=int, default=200, help="tool sets")
     parser.add_argument("--each", type=int, default=4, help="generations per set")
+    parser.add_argument("--weights", action="store_true", help="of a model, through the engine")
+    parser.add_argument("--first", type=int, default=0, help="request to begin with")
+    parser.add_argument("--count", type=int, default=None, help="requests, if not all")
     args = parser.parse_args()
     requests = [make_request(args.style, i, args.each, args.sets)
                 for i in range(args.sets * args.each)]
-    answers = replies.generate(args.program, args.vocab, requests)
+    requests = requests[args.first:][:args.count]
+    answers = replies.generate(args.program, args.vocab, requests, has_weights=args.weights)
     failed, counts = 0, collections.Counter()
     for request, answer in zip(requests, answers):
         if "refused" in answer:
             counts["refused"] += 1
             why = f"refused: {answer['refused']}"
+        elif args.weights and not answer["finished"] and not answer.get("error"):
+            counts["cut"] += 1  # by max_tokens: a beginning is all it can be
+            why = None
         else:
             why = judge(request, answer)
             counts["calls"] += sum(event[0] == "call" for event in answer["events"])
@@ -93,8 +100,8 @@ def main():
                 print(f"FAILED: {why}\n  request {json.dumps(request)[:3000]}\n  wrote "
                       f"{answer.get('text', '')[:1500]!r}")
     print(f"{args.style}, {args.vocab}: {len(requests)} replies over {args.sets} tool sets, "
-          f"{counts['calls']} calls, {counts['tokens']} tokens, {failed} failed")
-    if failed or counts["calls"] < len(requests) // 2:
+          f"{counts['calls']} calls, {counts['tokens']} tokens, {counts['cut']} cut by length, {failed} failed")
+    if failed or counts["cut"] > len(requests) // 20 or counts["calls"] < len(requests) // 2:
         sys.exit(1)
 
 
