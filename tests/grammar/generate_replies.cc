@@ -132,7 +132,7 @@ class Generator {
           continue;
         }
         const int seed = Number(request, "seed", 1), soft = Number(request, "soft", 60);
-        const auto haste = static_cast<float>(20 + soft % 8);
+        const auto haste = static_cast<float>(23 + soft % 10);
         auto pending = model.Begin(*std::move(mask), static_cast<uint64_t>(seed), haste,
                                    Number(request, "hard", 400));
         underway.push_back({&request, std::move(pending), ""});
