@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/event_buffer.h"
+#include "engine/replies.h"
 #include "testing/engine_rig.h"
 
 namespace hearth {
@@ -241,6 +242,13 @@ TEST(EngineControl, TokensComeWithTheModelsLogprobsWhenAsked) {
   for (const auto& logprobs : silent->logprobs) EXPECT_EQ(logprobs, nullptr);
 }
 
+TEST(EngineControl, LogprobsOfPromptsAreRefusedNotIgnored) {
+  EngineRig rig;
+  Request request = rig.MakeRequest(20, 12);
+  request.sampling.num_prompt_logprobs = 0;
+  EXPECT_EQ(rig.Submit(request).admission.status.code(), Code::kUnsupported);
+}
+
 TEST(EngineControl, EveryChoiceHasDrawsOfItsOwn) {
   EngineRig rig;
   Request request = rig.MakeRequest(20, 30);
@@ -251,6 +259,82 @@ TEST(EngineControl, EveryChoiceHasDrawsOfItsOwn) {
   rig.Finish();
   EXPECT_EQ(first.heard->tokens, same.heard->tokens);
   EXPECT_NE(first.heard->tokens, other.heard->tokens);
+}
+
+TEST(EngineControl, RepliesToOnePromptComputeItOnce) {
+  EngineOptions options;
+  options.scheduler.quiet_step_us = 4'000;  // some 300 tokens: the prompt takes several steps
+  EngineRig rig({.full_blocks = 400, .window_blocks = 400}, options);
+  Request request = rig.MakeRequest(1000, 20);
+  request.sampling.temperature = 2;
+  std::vector<Client> clients = {rig.Submit(request)};
+  request.follows = clients[0].admission.id;
+  for (uint32_t i = 1; i < 8; ++i) {
+    request.choice = i;
+    clients.push_back(rig.Submit(request));
+  }
+  rig.Finish();
+  EXPECT_EQ(clients[0].heard->record->num_computed, 1000 + 19);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].heard->finish(), Finish::kLength);
+    if (i > 0) {
+      EXPECT_EQ(clients[i].heard->record->num_cached, 992);
+      EXPECT_EQ(clients[i].heard->record->num_computed, 8 + 19);
+      EXPECT_NE(clients[i].heard->tokens, clients[0].heard->tokens);
+    }
+  }
+  EXPECT_EQ(rig.backend.num_tokens(), 1000 + 7 * 8 + 8 * 19);
+  rig.ExpectNothingHeld();
+}
+
+TEST(EngineControl, FollowersGoOnWhenTheFirstIsGone) {
+  EngineOptions options;
+  options.scheduler.quiet_step_us = 4'000;
+  EngineRig rig({.full_blocks = 400, .window_blocks = 400}, options);
+  Request request = rig.MakeRequest(1000, 5);
+  const Client first = rig.Submit(request);
+  request.follows = first.admission.id;
+  const Client second = rig.Submit(request);
+  request.timeout_us = 2'000;
+  const Client hurried = rig.Submit(request);
+  rig.core.Step();
+  EXPECT_EQ(second.heard->finish(), Finish::kNone);
+  rig.core.Cancel(first.admission.id);
+  rig.Finish();
+  EXPECT_EQ(first.heard->finish(), Finish::kCancelled);
+  EXPECT_EQ(second.heard->finish(), Finish::kLength);
+  EXPECT_EQ(hurried.heard->finish(), Finish::kExpired);
+  rig.ExpectRight(second);
+  rig.ExpectNothingHeld();
+}
+
+TEST(EngineControl, AskingForSeveralRepliesGivesEachItsOwnMask) {
+  MaskScript script;
+  EngineRig maker;
+  Request request = maker.MakeRequest(100, 50);
+  request.sampling.temperature = 2;
+  request.mask = std::make_shared<ScriptedMask>(script);
+  std::vector<std::shared_ptr<EventSink>> sinks;
+  std::vector<std::shared_ptr<EventBuffer>> buffers;
+  for (int i = 0; i < 4; ++i) {
+    buffers.push_back(std::make_shared<EventBuffer>());
+    sinks.push_back(buffers.back());
+  }
+  Engine engine(std::make_unique<FakeBackend>(testing::FakeOptions()), EngineOptions());
+  const std::vector<Admission> admissions = SubmitReplies(engine, request, sinks);
+  ASSERT_EQ(admissions.size(), 4u);
+  std::vector<std::vector<Token>> replies(4);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(admissions[i].ok());
+    while (!buffers[i]->ended()) {
+      for (const TokenEvent& event : buffers[i]->Wait(1'000'000)) replies[i].push_back(event.token);
+    }
+    ExpectScripted(replies[i], script);
+    if (i > 0) {
+      EXPECT_NE(replies[i], replies[0]);
+      EXPECT_EQ(buffers[i]->ended()->num_cached, 96);
+    }
+  }
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ Status Inbox::CheckFits(const Request& request) const {
     return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token, vocab_size_);
   }
   HEARTH_TRY(Validate(request.sampling, vocab_size_));
+  if (request.sampling.num_prompt_logprobs >= 0) {
+    return Error(Code::kUnsupported, "the engine reports no log-probabilities of prompts");
+  }
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t generated = std::max(1, request.max_tokens);
   if (prompt + generated > max_context_) {

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +33,9 @@ struct Request {
   std::shared_ptr<TokenMask> mask;
   // Which of several replies to one prompt this is: each has draws of its own.
   uint32_t choice = 0;
+  // An earlier request with the same prompt, if any: this one waits until that prompt is computed
+  // and finds it in the cache, instead of computing it at the same time. See engine/replies.h.
+  SeqId follows{};
 };
 
 enum class Finish : uint8_t {
@@ -96,12 +98,6 @@ class EventSink {
   // How many tokens it takes right now. At 0 the sequence is paused until there is room again.
   virtual int Room() const = 0;
   virtual void OnToken(const TokenEvent& event) = 0;
-  // When sampling.num_prompt_logprobs asks: of the prompt's tokens from position `first` on, in
-  // order, all before the first OnToken. Nothing was predicted of token 0, so the first is 1.
-  virtual void OnPrompt(int first, std::span<const Logprobs> logprobs) {
-    static_cast<void>(first);
-    static_cast<void>(logprobs);
-  }
   virtual void OnFinish(const RequestRecord& record) = 0;
 };
 

@@ -64,7 +64,22 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
   const bool is_new = all_.emplace(s.id, std::move(sequence)).second;
   HEARTH_CHECK(is_new);
   queue_.Join(s.request.domain.tenant);
-  queue_.Push(s);
+  const auto leader = all_.find(s.request.follows);
+  if (leader != all_.end() && leader->second->most_computed < leader->second->num_prompt) {
+    s.follows = true;
+    leader->second->followers.push_back(s.id);
+  } else {
+    queue_.Push(s);
+  }
+}
+
+void Scheduler::FreeFollowers(Sequence& leader) {
+  for (const SeqId id : std::exchange(leader.followers, {})) {
+    const auto found = all_.find(id);
+    if (found == all_.end()) continue;
+    found->second->follows = false;
+    if (!found->second->paused) queue_.Push(*found->second);
+  }
 }
 
 void Scheduler::End(SeqId id, Finish why, const std::string& detail, int64_t now_us) {
@@ -92,7 +107,7 @@ void Scheduler::SetPaused(SeqId id, bool paused, int64_t now_us) {
   } else {
     --num_paused_;
     s.record.paused_us += now_us - s.paused_since_us;
-    if (!s.running || s.backlog() > 1) queue_.Push(s);
+    if (!s.follows && (!s.running || s.backlog() > 1)) queue_.Push(s);
   }
 }
 
@@ -322,6 +337,7 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
   kv_.Commit(s.kv, s.tokens, s.num_computed + (HEARTH_MUTANT(45) && failed > 0 ? 1 : 0));
   if (failed > 0) kv_.Trim(s.kv, s.num_computed);  // no block is held for what was not said
   KeepCuts(s, before);
+  if (s.most_computed >= s.num_prompt) FreeFollowers(s);
   if (speaks && EndIfDone(s, outcome, now_us)) return;
   if (s.backlog() <= 1) queue_.Remove(s);
 }
@@ -365,6 +381,7 @@ void Scheduler::Fail(const Status& status, int64_t now_us) {
 
 void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int64_t now_us) {
   if (s.paused) SetPaused(s.id, false, now_us);
+  FreeFollowers(s);
   queue_.Remove(s);
   queue_.Leave(s.request.domain.tenant);
   if (s.running) {

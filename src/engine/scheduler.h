@@ -147,6 +147,7 @@ class Scheduler {
   // True: what it said was its last, and it is gone.
   bool EndIfDone(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
   void KeepCuts(Sequence& sequence, int before);
+  void FreeFollowers(Sequence& sequence);
   void CorrectChunks(int64_t step_us);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
 

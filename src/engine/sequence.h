@@ -25,9 +25,11 @@ struct Sequence {
   int max_total = 0;     // prompt and generation together, at most
   int num_computed = 0;  // tokens whose K and V are in the blocks
   KvHolding kv;
-  int64_t deadline_us = 0;  // 0: none
+  std::vector<SeqId> followers;  // that wait for this one's prompt
+  int64_t deadline_us = 0;       // 0: none
 
   bool running = false;   // holds blocks; otherwise it waits
+  bool follows = false;   // waits for the prompt of another one, not in line itself
   bool paused = false;    // its reader is behind; keeps what it has, gets nothing computed
   bool promised = false;  // was preempted as often as allowed: all it can need is set aside
   bool sits_out = false;  // no room for it in the step that is being planned

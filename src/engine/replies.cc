@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/replies.h"
+
+#include <utility>
+
+namespace hearth {
+
+std::vector<Admission> SubmitReplies(Engine& engine, const Request& request,
+                                     std::span<const std::shared_ptr<EventSink>> sinks) {
+  // Copied before the first is let in: from then on the engine asks its mask.
+  std::vector<Request> requests(sinks.size(), request);
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    requests[i].choice = static_cast<uint32_t>(i);
+    if (i > 0 && request.mask != nullptr) requests[i].mask = request.mask->Clone();
+  }
+  std::vector<Admission> admissions;
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    if (i > 0) requests[i].follows = admissions[0].id;
+    admissions.push_back(engine.Submit(std::move(requests[i]), sinks[i]));
+    if (admissions.back().ok()) continue;
+    for (const Admission& earlier : admissions) {
+      if (earlier.ok()) engine.Cancel(earlier.id);
+    }
+    break;
+  }
+  return admissions;
+}
+
+}  // namespace hearth
