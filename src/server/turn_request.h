@@ -3,6 +3,7 @@
 // engine, the grammars and the exchange need to know of it.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -35,6 +36,11 @@ struct AnswerShape {
 // A text to go on from, or its tokens.
 using PlainPrompt = std::variant<std::string, std::vector<Token>>;
 
+// What a dialect's reader wants its writer to know.
+struct DialectNotes {
+  virtual ~DialectNotes() = default;
+};
+
 struct TurnRequest {
   std::string model;  // as asked for; empty: whatever is served
   // Either a conversation, or plain prompts of which each has its own choices.
@@ -58,6 +64,7 @@ struct TurnRequest {
   Priority priority = Priority::kNormal;
   int64_t timeout_us = 0;
   std::string cache_salt;
+  std::shared_ptr<const DialectNotes> notes;
 };
 
 }  // namespace hearth

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/anthropic_routes.h"
+
+#include <memory>
+#include <utility>
+
+#include "server/anthropic_request.h"
+#include "server/anthropic_writer.h"
+
+namespace hearth {
+namespace {
+
+struct MessagesNotes : DialectNotes {
+  bool shows_thinking = false;
+};
+
+ApiResult<TurnRequest> Read(const Json& body) {
+  ApiResult<MessagesRequest> read = ReadMessagesRequest(body, false);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  auto& request = std::get<MessagesRequest>(read);
+  auto notes = std::make_shared<MessagesNotes>();
+  notes->shows_thinking = request.shows_thinking;
+  request.turn.notes = std::move(notes);
+  return std::move(request.turn);
+}
+
+ApiResult<Json> CountTokens(const TurnService& service, const Json& body) {
+  ApiResult<MessagesRequest> read = ReadMessagesRequest(body, true);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  const TurnRequest& turn = std::get<MessagesRequest>(read).turn;
+  if (auto error = service.CheckModel(turn.model)) return *std::move(error);
+  const ServedModel& model = service.model();
+  Result<std::vector<Token>> prompt = model.format->Render(turn.conversation, {.date = model.date});
+  if (!prompt.ok()) return FromStatus(prompt.status());
+  return Json(JsonObject{{"input_tokens", static_cast<int64_t>(prompt->size())}});
+}
+
+}  // namespace
+
+void AddAnthropicRoutes(TurnService& service, Router& router) {
+  Dialect dialect;
+  dialect.name = "messages";
+  dialect.read = [](const Json& body, const HttpRequest&) { return Read(body); };
+  dialect.write = [](const TurnRequest& request, const ReplyFacts& facts) {
+    const auto& notes = static_cast<const MessagesNotes&>(*request.notes);
+    return std::make_unique<MessagesWriter>(facts, notes.shows_thinking);
+  };
+  dialect.describe_error = [](const ApiError& error) { return WriteJson(AnthropicError(error)); };
+  service.AddTurnRoute(router, "/v1/messages", dialect);
+  service.AddAnswerRoute(
+      router, "/v1/messages/count_tokens", dialect,
+      [&service](const Json& body, const HttpRequest&) { return CountTokens(service, body); });
+}
+
+}  // namespace hearth
