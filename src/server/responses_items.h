@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The items that /v1/responses takes, gives and keeps: messages, reasoning, calls and their
+// results.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "server/api_error.h"
+#include "server/message_list.h"
+namespace hearth {
+
+// A request's `input` as items; a plain string is one message of the user's.
+ApiResult<JsonArray> InputItems(const Json& input);
+
+// Adds what the items say. `path` is where they stand: "input" becomes "input[2].content".
+std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path, MessageList& out);
+
+}  // namespace hearth
