@@ -19,23 +19,30 @@
 #include "http/http_server.h"
 #include "kv/layout.h"
 #include "platform/file.h"
+#include "platform/isa.h"
+#include "server/anthropic_routes.h"
 #include "server/api_error.h"
 #include "server/guard.h"
 #include "server/health_routes.h"
 #include "server/keys.h"
+#include "server/log.h"
+#include "server/metrics.h"
 #include "server/openai_routes.h"
+#include "server/responses_routes.h"
 #include "server/turn_service.h"
 
 namespace hearth {
 namespace {
 
 struct ServeFlags {
-  std::string model, name, keys_path, date;
+  std::string model, name, keys_path, date, responses_path;
   EngineFlags engine;
   HttpOptions http;
   GuardPolicy guard;
   std::string certificate, private_key;
   double drain_s = 30;
+  int control_port = -1;  // none
+  std::string log_path;
 };
 
 // Signals are taken by one thread that waits for them: nothing runs in a handler.
@@ -84,12 +91,15 @@ Status CheckFlags(const ServeFlags& flags) {
 // What is served, in the order it must go away: the last first.
 struct Served {
   Keys keys;
+  std::unique_ptr<ServerMetrics> metrics;
+  std::unique_ptr<RequestLog> log;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatFormat> format;
   std::unique_ptr<ReplyMasks> masks;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<ResponseStore> responses;
   std::unique_ptr<TurnService> service;
-  std::unique_ptr<HttpServer> server;
+  std::unique_ptr<HttpServer> server, control;
 };
 
 Status OpenModelParts(const ServeFlags& flags, Served& served, ServedModel& out) {
@@ -125,13 +135,18 @@ std::string DescribeRefusal(const HttpRefusal& refusal) {
   error.message = refusal.message;
   if (refusal.status == 401) error.type = "authentication_error";
   if (refusal.status == 401) error.code = "invalid_api_key";
-  return WriteJson(OpenAiError(error));
+  Json json = OpenAiError(error);
+  json.object()->push_back({"type", "error"});  // which Anthropic's clients look for
+  return WriteJson(json);
 }
 
 Status Listen(const ServeFlags& flags, Served& served) {
   Router router;
   AddHealthRoutes(*served.engine, router);
+  AddMetricsRoute(*served.engine, *served.metrics, router);
   AddOpenAiRoutes(*served.service, router);
+  AddResponsesRoutes(*served.service, *served.responses, router);
+  AddAnthropicRoutes(*served.service, router);
   HttpOptions options = flags.http;
   if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
   GuardPolicy policy = flags.guard;
@@ -142,6 +157,44 @@ Status Listen(const ServeFlags& flags, Served& served) {
   options.describe_refusal = DescribeRefusal;
   HEARTH_ASSIGN(served.server, HttpServer::Listen(std::move(options), std::move(router)));
   return Status();
+}
+
+// Health and metrics for this machine alone, on a thread that serves nothing else: it answers
+// whatever the other connections and the engine are doing.
+Status ListenForControl(const ServeFlags& flags, Served& served) {
+  served.metrics->AddListener("api", [&server = *served.server] { return server.counts(); });
+  if (flags.control_port < 0) return Status();
+  Router router;
+  AddHealthRoutes(*served.engine, router);
+  AddMetricsRoute(*served.engine, *served.metrics, router);
+  HttpOptions options;
+  options.port = static_cast<uint16_t>(flags.control_port);
+  // Whoever can reach it may ask; web pages of other hosts cannot.
+  options.authorize = [policy = flags.guard](HttpRequest& request, Auth) {
+    return Guard(request, Auth::kPublic, policy, nullptr);
+  };
+  options.describe_refusal = DescribeRefusal;
+  HEARTH_ASSIGN(served.control, HttpServer::Listen(std::move(options), std::move(router)));
+  served.metrics->AddListener("control", [&server = *served.control] { return server.counts(); });
+  std::fprintf(stderr, "control on http://127.0.0.1:%d\n", served.control->port());
+  return Status();
+}
+
+// What watches the service; made before it.
+Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, const ServedModel& model,
+                                    Served& served) {
+  const std::string isa = flags.engine.cpu.isa.empty() ? NameOf(BestIsa()) : flags.engine.cpu.isa;
+  served.metrics = std::make_unique<ServerMetrics>(
+      MetricFacts{HEARTH_VERSION, isa, "exact", model.name, model.max_context});
+  ServiceOptions options;
+  options.watch = [&metrics = *served.metrics](std::shared_ptr<EventSink> sink) {
+    return metrics.Watch(std::move(sink));
+  };
+  if (!flags.log_path.empty()) {
+    HEARTH_ASSIGN(served.log, RequestLog::Open(flags.log_path));
+    options.observer = served.log.get();
+  }
+  return options;
 }
 
 void SayWhere(const ServeFlags& flags, const Served& served, const ServedModel& model) {
@@ -174,8 +227,11 @@ Status Serve(const ServeFlags& flags) {
   if (!flags.keys_path.empty()) HEARTH_TRY(served.keys.Load(flags.keys_path));
   ServedModel model;
   HEARTH_TRY(OpenModelParts(flags, served, model));
-  served.service = std::make_unique<TurnService>(*served.engine, model);
+  HEARTH_ASSIGN(served.responses, ResponseStore::Open(flags.responses_path));
+  HEARTH_ASSIGN(const ServiceOptions options, OpenWatchers(flags, model, served));
+  served.service = std::make_unique<TurnService>(*served.engine, model, options);
   HEARTH_TRY(Listen(flags, served));
+  HEARTH_TRY(ListenForControl(flags, served));
   SayWhere(flags, served, model);
   const int signal = WaitForEnd(signals, flags, served);
   std::fprintf(stderr, "%s: finishing what runs, at most %g s\n", strsignal(signal), flags.drain_s);
@@ -183,6 +239,7 @@ Status Serve(const ServeFlags& flags) {
   served.engine->Drain(static_cast<int64_t>(flags.drain_s * 1e6));
   // The last bytes are in their queues; sockets that take them get a moment.
   served.service->WaitUntilDone(std::chrono::seconds(2));
+  served.metrics->ForgetListeners();
   return Status();
 }
 
@@ -213,6 +270,14 @@ void AddServe(CLI::App& app, Command& chosen) {
   sub->add_option("--allow-origin", flags->guard.origins, "A web page that may ask");
   sub->add_option("--tls-certificate", flags->certificate, "PEM, with its chain");
   sub->add_option("--tls-key", flags->private_key, "PEM");
+  sub->add_option(
+         "--control-port", flags->control_port,
+         "Port on 127.0.0.1 for /livez, /readyz and /metrics without keys; 0: any free one")
+      ->check(CLI::Range(0, 65535));
+  sub->add_option("--log", flags->log_path,
+                  "File for a line of JSON per request, without its text; - for stderr");
+  sub->add_option("--responses", flags->responses_path,
+                  "File that stored responses are kept in; default memory");
   sub->add_option("--date", flags->date, "YYYY-MM-DD the model is told; none unless given");
   sub->add_option("--context", flags->engine.max_context, "Tokens of one request, reply included")
       ->check(CLI::Range(16, 1 << 27));
