@@ -46,8 +46,8 @@ def main():
         print(f"refused {len(some)}: {reason}")
     print(f"{args.vocab}: {len(requests)} generations over {args.schemas} schemas, {tokens} tokens, "
           f"{total} refused, {cut} cut by length, {failed} failed")
-    # A refusal is honest, but a generator that is mostly refused tests nothing.
-    if failed or total > len(requests) // 20 or cut > len(requests) // 10:
+    # A refusal is honest, but a generator that is mostly refused, or mostly cut, tests nothing.
+    if failed or total > len(requests) // 20 or cut > len(requests) // 2:
         sys.exit(1)
 
 

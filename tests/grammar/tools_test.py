@@ -101,7 +101,7 @@ def main():
                       f"{answer.get('text', '')[:1500]!r}")
     print(f"{args.style}, {args.vocab}: {len(requests)} replies over {args.sets} tool sets, "
           f"{counts['calls']} calls, {counts['tokens']} tokens, {counts['cut']} cut by length, {failed} failed")
-    if failed or counts["cut"] > len(requests) // 10 or counts["calls"] < len(requests) // 2:
+    if failed or counts["cut"] > len(requests) // 2 or counts["calls"] < len(requests) // 2:
         sys.exit(1)
 
 
