@@ -28,6 +28,7 @@ int RunCommandLine(int argc, char** argv) {
   AddBench(app, chosen);
   AddServe(app, chosen);
   AddKey(app, chosen);
+  AddApiDocs(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,9 +2,15 @@
 #include "server/openai_routes.h"
 
 #include "server/chat_writer.h"
+#include "server/completion_dialect.h"
+#include "server/token_routes.h"
 
 namespace hearth {
 namespace {
+
+// Paths that clients know and this server does not serve: said by name, not as a typing error.
+constexpr const char* kNotDone[] = {"/v1/embeddings", "/v1/moderations", "/v1/images/generations",
+                                    "/v1/audio/speech"};
 
 Json ModelCard(const ServedModel& model) {
   return JsonObject{{"id", model.name},
@@ -19,6 +25,18 @@ Json ModelCard(const ServedModel& model) {
 
 void AddOpenAiRoutes(TurnService& service, Router& router) {
   service.AddTurnRoute(router, "/v1/chat/completions", ChatDialect());
+  service.AddTurnRoute(router, "/v1/completions", CompletionDialect());
+  AddTokenRoutes(service, router);
+  for (const char* path : kNotDone) {
+    router.Add("POST", path, Auth::kKey,
+               [path](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+                 ApiError error;
+                 error.status = 501;
+                 error.code = "not_implemented";
+                 error.message = std::string(path) + ": not built";
+                 SendError(*reply, error, WriteJson(OpenAiError(error)), "");
+               });
+  }
   router.Add("GET", "/v1/models", Auth::kKey,
              [&service](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
                SendJson(*reply, JsonObject{{"object", "list"},

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api_docs.h"
+
+#include <utility>
+
+#include "server/chat_request.h"
+#include "server/completion_dialect.h"
+#include "server/token_routes.h"
+
+namespace hearth {
+namespace {
+
+constexpr const char* kOpening = R"(# The API
+
+*Made by `hearth api-docs` from the tables that the server reads requests with: a field that is not
+on this page is refused by its name, and one that is here does what is said.*
+
+Bodies are JSON of at most 4 MiB, 64 levels and 200,000 values, in valid UTF-8, without double
+names. Where a key is needed it comes as `Authorization: Bearer KEY` or `x-api-key: KEY`. `null`
+means that a field is absent.
+
+## Errors
+
+    {"error": {"message": "...", "type": "...", "param": "the field", "code": "..."}}
+
+| status | code | when |
+|---|---|---|
+| 400 | `invalid_json`, `unknown_parameter`, `unsupported_parameter`, null | the message names the field and what was expected |
+| 400 | `context_length_exceeded` | prompt and reply do not fit; the message has the numbers; nothing is ever cut |
+| 401 | `invalid_api_key` | no key, or one nobody has |
+| 403 | null | another host's or web page's name (see operate.md), or an admin's key is needed |
+| 404 | `model_not_found`, null | the message says what is served |
+| 413, 431 | null | a body or head beyond the limits |
+| 429 | `overloaded` | the queue is full or the wait too long; `Retry-After` is computed from today's rates |
+| 501 | `not_implemented` | a path that other servers have |
+| 503 | `shutting_down`, `shutdown` | it drains |
+| 504 | `expired` | the request's own `timeout` |
+
+A stream that cannot be finished ends with an event that holds the error, and without `[DONE]`.
+
+## Streams
+
+`text/event-stream`. The head and a comment go out as soon as the request is let in; every 10 s
+without an event there is a comment, which says how much of the prompt is read while that lasts.
+Before the last event comments tell what the headers below tell of a whole answer. A client that
+hangs up ends its request within one step.
+
+## Headers of answers
+
+| header | says |
+|---|---|
+| `x-request-id` | the id within `id`, also in the log |
+| `x-hearth-cached-tokens` | prompt tokens found in the cache |
+| `x-hearth-computed-tokens` | tokens put through the model for this answer |
+| `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N` |
+| `traceparent` | as it came |
+| `retry-after` | seconds, with 429 and 503 |
+
+## Beyond OpenAI's types
+
+`message.reasoning` and `message.reasoning_content` (in streams `delta.*`) hold the same text: what
+the model thought, under both names that clients look for. `usage.prompt_tokens_details` has
+`cached_tokens`, `usage.completion_tokens_details` has `reasoning_tokens`. A model has
+`max_model_len` and `context_length`.
+)";
+
+const char* NameOf(Auth auth) {
+  switch (auth) {
+    case Auth::kPublic:
+      return "anybody";
+    case Auth::kKey:
+      return "a key, where keys are in use";
+    case Auth::kAdmin:
+      break;
+  }
+  return "an admin's key";
+}
+
+Json SchemaOf(const Field& field) {
+  JsonObject schema;
+  const bool is_sized = field.min < field.max;
+  switch (field.kind) {
+    case FieldKind::kBoolean:
+      schema = {{"type", "boolean"}};
+      break;
+    case FieldKind::kInteger:
+      schema = {{"type", "integer"}};
+      break;
+    case FieldKind::kNumber:
+      schema = {{"type", "number"}};
+      break;
+    case FieldKind::kString:
+      schema = {{"type", "string"}};
+      break;
+    case FieldKind::kArray:
+      schema = {{"type", "array"}, {"items", JsonObject{}}};
+      break;
+    case FieldKind::kObject:
+      schema = {{"type", "object"}};
+      break;
+    case FieldKind::kAny:
+      break;
+  }
+  if (is_sized && (field.kind == FieldKind::kInteger || field.kind == FieldKind::kNumber)) {
+    schema.push_back({"minimum", field.min});
+    schema.push_back({"maximum", field.max});
+  }
+  if (is_sized && field.kind == FieldKind::kArray) {
+    schema.push_back({"minItems", static_cast<int64_t>(field.min)});
+    schema.push_back({"maxItems", static_cast<int64_t>(field.max)});
+  }
+  schema.push_back({"description", field.doc});
+  return schema;
+}
+
+// Refused fields are left out: a client made from this never sends them.
+Json BodySchema(std::span<const Field> fields) {
+  JsonObject properties;
+  for (const Field& field : fields) {
+    if (field.use != FieldUse::kRefused) {
+      properties.push_back({std::string(field.name), SchemaOf(field)});
+    }
+  }
+  return JsonObject{
+      {"type", "object"}, {"additionalProperties", false}, {"properties", std::move(properties)}};
+}
+
+Json Operation(const Endpoint& endpoint) {
+  JsonObject operation{{"summary", endpoint.summary}};
+  if (endpoint.auth != Auth::kPublic) {
+    operation.push_back({"security", JsonArray{JsonObject{{"key", JsonArray{}}}}});
+  }
+  const size_t brace = endpoint.path.find('{');
+  if (brace != std::string::npos) {
+    const std::string name = endpoint.path.substr(brace + 1, endpoint.path.find('}') - brace - 1);
+    operation.push_back(
+        {"parameters", JsonArray{JsonObject{{"name", name},
+                                            {"in", "path"},
+                                            {"required", true},
+                                            {"schema", JsonObject{{"type", "string"}}}}}});
+  }
+  if (!endpoint.fields.empty()) {
+    operation.push_back(
+        {"requestBody",
+         JsonObject{
+             {"required", true},
+             {"content", JsonObject{{"application/json",
+                                     JsonObject{{"schema", BodySchema(endpoint.fields)}}}}}}});
+  }
+  operation.push_back(
+      {"responses", JsonObject{{"200", JsonObject{{"description", "done"}}},
+                               {"default", JsonObject{{"description", "an error"}}}}});
+  return operation;
+}
+
+}  // namespace
+
+std::vector<Endpoint> Endpoints() {
+  return {
+      {"POST", "/v1/chat/completions", Auth::kKey, "A reply to a conversation", ChatFields()},
+      {"POST", "/v1/completions", Auth::kKey, "A text goes on", CompletionFields()},
+      {"GET", "/v1/models", Auth::kKey, "The model that is served, with its context length"},
+      {"GET", "/v1/models/{id}", Auth::kKey, "The same, by its name"},
+      {"POST", "/tokenize", Auth::kKey, "The tokens of a text or conversation", TokenizeFields()},
+      {"POST", "/detokenize", Auth::kKey, "The text of tokens", DetokenizeFields()},
+      {"GET", "/livez", Auth::kPublic, "200 as long as the process can answer"},
+      {"GET", "/readyz", Auth::kPublic, "200 while requests are taken and steps make progress"},
+  };
+}
+
+std::string ApiMarkdown() {
+  std::string out = kOpening;
+  for (const Endpoint& endpoint : Endpoints()) {
+    out += "\n## " + endpoint.method + " " + endpoint.path + "\n\n" + endpoint.summary +
+           ". For: " + NameOf(endpoint.auth) + ".\n";
+    if (!endpoint.fields.empty()) out += "\n" + FieldsAsMarkdown(endpoint.fields);
+  }
+  return out;
+}
+
+Json ApiOpenApi(const std::string& version) {
+  JsonObject paths;
+  for (const Endpoint& endpoint : Endpoints()) {
+    const std::string method = endpoint.method == "GET" ? "get" : "post";
+    paths.push_back({endpoint.path, JsonObject{{method, Operation(endpoint)}}});
+  }
+  JsonObject key{{"type", "http"}, {"scheme", "bearer"}};
+  return JsonObject{
+      {"openapi", "3.1.0"},
+      {"info", JsonObject{{"title", "Hearth"}, {"version", version}}},
+      {"paths", std::move(paths)},
+      {"components", JsonObject{{"securitySchemes", JsonObject{{"key", std::move(key)}}}}}};
+}
+
+}  // namespace hearth

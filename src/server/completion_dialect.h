@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenAI's older completions: plain text goes on. Both halves of the dialect.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "server/fields.h"
+#include "server/reply_writer.h"
+namespace hearth {
+
+Dialect CompletionDialect();
+std::span<const Field> CompletionFields();
+ApiResult<TurnRequest> ReadCompletionRequest(Json body);
+
+class CompletionWriter : public ReplyWriter {
+ public:
+  CompletionWriter(const TurnRequest& request, ReplyFacts facts);
+  std::string Begin() override { return ""; }
+  std::string Add(int choice, const Delta& delta) override;
+  std::string EndChoice(int choice, const ChoiceEnd& end) override;
+  std::string End(const TurnUsage& usage) override;
+  std::string Fail(const ApiError& error) override;
+  std::string Whole(const TurnUsage& usage) override;
+
+ private:
+  struct Choice {
+    std::string text, finish_reason;
+    std::vector<AnswerLogprob> logprobs;
+  };
+  Json Envelope(JsonArray choices) const;
+  std::string Chunk(int choice, Json text, Json finish_reason, Json logprobs) const;
+
+  const ReplyFacts facts_;
+  const bool streams_, wants_usage_, wants_logprobs_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace hearth

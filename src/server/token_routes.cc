@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/token_routes.h"
+
+#include <utility>
+
+#include "server/chat_writer.h"
+#include "text/utf8_stream.h"
+
+namespace hearth {
+namespace {
+
+using enum FieldKind;
+using enum FieldUse;
+
+constexpr Field kTokenizeFields[] = {
+    {"add_special_tokens", kBoolean, kHonoured, 0, 0,
+     "put the model's first token before a `prompt`, where it has one; true unless given"},
+    {"messages", kArray, kHonoured, 1, 4096, "a conversation, rendered as a chat would be"},
+    {"model", kString, kHonoured, 0, 256, "the name of the model that is served"},
+    {"prompt", kString, kHonoured, 0, 0, "a text, instead of `messages`"},
+    {"return_token_strs", kBoolean, kHonoured, 0, 0, "also the text of each token"},
+    {"tools", kArray, kHonoured, 0, 128, "beside `messages`"},
+};
+constexpr Field kDetokenizeFields[] = {
+    {"model", kString, kHonoured, 0, 256, "the name of the model that is served"},
+    {"tokens", kArray, kHonoured, 0, 1 << 20, "token ids"},
+};
+
+ApiResult<std::vector<Token>> TokensFor(const Fields& fields, const ServedModel& model) {
+  std::vector<Token> tokens;
+  const Json* messages = fields.find("messages");
+  if (const std::optional<std::string> prompt = fields.text("prompt")) {
+    if (messages != nullptr) return BadField("prompt", "either this or messages");
+    const TokenizerTraits& traits = model.tokenizer->traits();
+    if (fields.flag("add_special_tokens", true) && traits.add_bos && traits.bos) {
+      tokens.push_back(*traits.bos);
+    }
+    model.tokenizer->Encode(*prompt, tokens);
+    return tokens;
+  }
+  if (messages == nullptr) return BadField("prompt", "either this or messages is needed");
+  JsonObject conversation{{"messages", *messages}};
+  if (const Json* tools = fields.find("tools")) conversation.push_back({"tools", *tools});
+  Result<Conversation> read = ParseConversation(Json(std::move(conversation)));
+  if (!read.ok()) return FromStatus(read.status());
+  Result<std::vector<Token>> rendered = model.format->Render(*read, {.date = model.date});
+  if (!rendered.ok()) return FromStatus(rendered.status());
+  return *std::move(rendered);
+}
+
+ApiResult<Json> Tokenize(const TurnService& service, const Json& body) {
+  ApiResult<Fields> read = ReadFields(body, kTokenizeFields);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  const Fields& fields = std::get<Fields>(read);
+  if (auto error = service.CheckModel(fields.text("model").value_or(""))) return *std::move(error);
+  const ServedModel& model = service.model();
+  ApiResult<std::vector<Token>> found = TokensFor(fields, model);
+  if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
+  JsonArray ids, strings;
+  for (const Token token : std::get<std::vector<Token>>(found)) {
+    ids.push_back(static_cast<int64_t>(token));
+    strings.push_back(model.tokenizer->Bytes(token));
+  }
+  const auto count = static_cast<int64_t>(ids.size());
+  JsonObject answer{
+      {"count", count}, {"max_model_len", model.max_context}, {"tokens", std::move(ids)}};
+  if (fields.flag("return_token_strs", false)) answer.push_back({"token_strs", std::move(strings)});
+  return Json(std::move(answer));
+}
+
+ApiResult<Json> Detokenize(const TurnService& service, const Json& body) {
+  ApiResult<Fields> read = ReadFields(body, kDetokenizeFields);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  const Fields& fields = std::get<Fields>(read);
+  if (auto error = service.CheckModel(fields.text("model").value_or(""))) return *std::move(error);
+  const Tokenizer& tokenizer = *service.model().tokenizer;
+  const Json* tokens = fields.find("tokens");
+  if (tokens == nullptr) return BadField("tokens", "is missing");
+  std::string text;
+  Utf8Stream stream;
+  for (const Json& each : *tokens->array()) {
+    const std::optional<int64_t> id = each.integer();
+    if (!id || *id < 0 || *id >= tokenizer.vocab_size()) {
+      return BadField("tokens", Printf("ids from 0 to %d", tokenizer.vocab_size() - 1));
+    }
+    stream.Append(tokenizer.Bytes(static_cast<Token>(*id)), text);
+  }
+  stream.Finish(text);
+  return Json(JsonObject{{"prompt", std::move(text)}});
+}
+
+}  // namespace
+
+std::span<const Field> TokenizeFields() { return kTokenizeFields; }
+std::span<const Field> DetokenizeFields() { return kDetokenizeFields; }
+
+void AddTokenRoutes(TurnService& service, Router& router) {
+  Dialect dialect = ChatDialect();
+  dialect.name = "tokens";
+  service.AddAnswerRoute(router, "/tokenize", dialect, [&service](Json body, const HttpRequest&) {
+    return Tokenize(service, body);
+  });
+  service.AddAnswerRoute(router, "/detokenize", dialect, [&service](Json body, const HttpRequest&) {
+    return Detokenize(service, body);
+  });
+}
+
+}  // namespace hearth

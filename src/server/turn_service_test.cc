@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests through the whole house but the sockets: a real engine on a backend of hashes, harmony
+// over bytes, masks, and a client made of strings.
+#include "server/turn_service.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "server/api_docs.h"
+#include "server/guard.h"
+#include "server/health_routes.h"
+#include "server/openai_routes.h"
+#include "testing/byte_tokenizer.h"
+#include "testing/fake_backend.h"
+#include "text/harmony.h"
+
+namespace hearth {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What a client would have got. Goes away when told to.
+class Client : public HttpReply {
+ public:
+  void Send(int status, Headers headers, std::string body) override {
+    const std::lock_guard lock(mu_);
+    status_ = status;
+    headers_ = std::move(headers);
+    bytes_ = std::move(body);
+    End(lock);
+  }
+  void StartStream(int status, Headers headers) override {
+    const std::lock_guard lock(mu_);
+    status_ = status;
+    headers_ = std::move(headers);
+  }
+  void Write(std::string bytes) override {
+    const std::lock_guard lock(mu_);
+    bytes_ += bytes;
+    changed_.notify_all();
+  }
+  void End() override { End(std::lock_guard(mu_)); }
+  void Abort() override { End(); }
+  size_t unsent_bytes() const override { return 0; }
+  void OnGone(std::function<void()> gone) override {
+    const std::lock_guard lock(mu_);
+    on_gone_ = std::move(gone);
+  }
+
+  void Leave() {
+    std::function<void()> gone;
+    {
+      const std::lock_guard lock(mu_);
+      gone = std::exchange(on_gone_, nullptr);
+    }
+    if (gone) gone();
+  }
+  bool WaitFor(const std::string& text) {
+    std::unique_lock lock(mu_);
+    return changed_.wait_for(lock, std::chrono::seconds(20),
+                             [&] { return bytes_.find(text) != std::string::npos; });
+  }
+  bool WaitForEnd() {
+    std::unique_lock lock(mu_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return ended_; });
+  }
+  int status() const { return status_; }
+  const std::string& bytes() const { return bytes_; }
+  std::string header(std::string_view name) const {
+    for (const HttpHeader& header : headers_) {
+      if (header.name == name) return header.value;
+    }
+    return "";
+  }
+
+ private:
+  void End(const std::lock_guard<std::mutex>&) {
+    ended_ = true;
+    changed_.notify_all();
+  }
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::string bytes_;
+  Headers headers_;
+  int status_ = 0;
+  bool ended_ = false;
+  std::function<void()> on_gone_;
+};
+
+class TurnServiceTest : public ::testing::Test {
+ protected:
+  void Start(int step_us = 0, ServiceOptions options = {}, EngineOptions engine_options = {}) {
+    testing::FakeOptions fake;
+    fake.vocab_size = tokenizer_.vocab_size();
+    fake.full_blocks = fake.window_blocks = 400;
+    fake.before_run = [step_us](const StepPlan&) {
+      std::this_thread::sleep_for(std::chrono::microseconds(step_us));
+      return Status();
+    };
+    engine_options.scheduler.max_context = 4096;
+    engine_ =
+        std::make_unique<Engine>(std::make_unique<testing::FakeBackend>(fake), engine_options);
+    format_ = *MakeHarmonyFormat(tokenizer_);
+    masks_ = *ReplyMasks::Make(tokenizer_, format_->stop_tokens(), {});
+    ServedModel model;
+    model.name = "bytes";
+    model.tokenizer = &tokenizer_;
+    model.format = format_.get();
+    model.masks = masks_.get();
+    model.max_context = 4096;
+    service_ = std::make_unique<TurnService>(*engine_, model, options);
+    AddOpenAiRoutes(*service_, router_);
+  }
+
+  std::shared_ptr<Client> Post(const std::string& path, std::string body) {
+    auto client = std::make_shared<Client>();
+    HttpRequest request;
+    request.method = "POST";
+    request.path = path;
+    request.body = std::move(body);
+    std::get<Router::Match>(router_.Find("POST", path)).route->handler(std::move(request), client);
+    return client;
+  }
+  std::shared_ptr<Client> Chat(const std::string& members) {
+    return Post("/v1/chat/completions",
+                R"({"messages": [{"role": "user", "content": "hi"}], )" + members + "}");
+  }
+  bool WaitUntilIdle() {
+    for (int i = 0; i < 4000; ++i) {
+      const auto snapshot = engine_->snapshot();
+      if (snapshot->rows.empty() && snapshot->full.held == 0 && snapshot->num_admitted > 0) {
+        return true;
+      }
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+
+  const testing::ByteTokenizer tokenizer_;
+  std::unique_ptr<ChatFormat> format_;
+  std::unique_ptr<ReplyMasks> masks_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<TurnService> service_;
+  Router router_;
+};
+
+// The deltas of a stream, joined by kind.
+std::pair<std::string, std::string> Joined(const std::string& bytes) {
+  std::pair<std::string, std::string> out;
+  size_t at = 0;
+  while ((at = bytes.find("data: {", at)) != std::string::npos) {
+    const size_t end = bytes.find("\n\n", at);
+    const Json chunk = *ParseJson(bytes.substr(at + 6, end - at - 6));
+    at = end;
+    const JsonArray& choices = *chunk.Find("choices")->array();
+    if (choices.empty()) continue;
+    const Json& delta = *choices[0].Find("delta");
+    if (const Json* text = delta.Find("content")) out.first += *text->string();
+    if (const Json* text = delta.Find("reasoning")) out.second += *text->string();
+  }
+  return out;
+}
+
+TEST_F(TurnServiceTest, StreamsWhatItTellsWhole) {
+  Start();
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string members =
+        Printf(R"("seed": %d, "max_tokens": %d, "stop": ["ab", "e"])", seed, 5 + 7 * seed);
+    const auto whole = Chat(members);
+    const auto stream = Chat(members + R"(, "stream": true)");
+    ASSERT_TRUE(whole->WaitForEnd() && stream->WaitForEnd());
+    ASSERT_EQ(whole->status(), 200) << whole->bytes();
+    EXPECT_EQ(stream->header("content-type"), "text/event-stream");
+    EXPECT_NE(stream->bytes().find("data: [DONE]"), std::string::npos);
+    const Json json = *ParseJson(whole->bytes());
+    const Json& message = *(*json.Find("choices")->array())[0].Find("message");
+    const Json* reasoning = message.Find("reasoning");
+    const auto [content, thoughts] = Joined(stream->bytes());
+    EXPECT_EQ(content, *message.Find("content")->string());
+    EXPECT_EQ(thoughts, reasoning == nullptr ? "" : *reasoning->string());
+  }
+  EXPECT_TRUE(WaitUntilIdle());
+}
+
+TEST_F(TurnServiceTest, LetsGoOfThoseWhoLeave) {
+  Start(/*step_us=*/200);
+  std::vector<std::shared_ptr<Client>> clients;
+  for (int i = 0; i < 40; ++i) {
+    clients.push_back(
+        Chat(Printf(R"("max_tokens": 3000, "ignore_eos": true, "stream": %s, "n": %d)",
+                    i % 3 == 0 ? "false" : "true", 1 + i % 2)));
+  }
+  for (size_t i = 0; i < clients.size(); i += 3) ASSERT_EQ(clients[i]->bytes(), "");
+  ASSERT_TRUE(clients[1]->WaitFor("reasoning") || clients[1]->WaitFor("content"));
+  // Some are read, some wait, some are not even parsed: those leave once they are.
+  for (int i = 0; i < 200; ++i) {
+    for (const auto& client : clients) client->Leave();
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  EXPECT_TRUE(WaitUntilIdle());
+  EXPECT_TRUE(service_->WaitUntilDone(milliseconds(5000)));
+}
+
+TEST_F(TurnServiceTest, SaysTheNumbersOfAContextThatIsTooLong) {
+  Start();
+  const auto client = Chat(R"("max_tokens": 4096)");
+  ASSERT_TRUE(client->WaitForEnd());
+  EXPECT_EQ(client->status(), 400);
+  const Json error = *ParseJson(client->bytes())->Find("error");
+  EXPECT_EQ(*error.Find("code")->string(), "context_length_exceeded");
+  EXPECT_NE(error.Find("message")->string()->find("4096 tokens"), std::string::npos);
+}
+
+TEST_F(TurnServiceTest, RefusesWithAComputedRetryAfterWhenTheQueueIsFull) {
+  EngineOptions options;
+  options.admission.max_requests = 4;
+  options.scheduler.max_sequences = 1;
+  Start(/*step_us=*/2000, {}, options);
+  std::vector<std::shared_ptr<Client>> clients;
+  for (int i = 0; i < 12; ++i) clients.push_back(Chat(R"("max_tokens": 40, "ignore_eos": true)"));
+  int refused = 0;
+  for (const auto& client : clients) {
+    ASSERT_TRUE(client->WaitForEnd());
+    if (client->status() == 200) continue;
+    EXPECT_EQ(client->status(), 429) << client->bytes();
+    EXPECT_GE(client->header("retry-after"), "1");
+    ++refused;
+  }
+  EXPECT_GE(refused, 6);
+  EXPECT_LE(refused, 11);
+}
+
+TEST_F(TurnServiceTest, EndsStreamsWithAnErrorWhenTheEngineDrains) {
+  Start(/*step_us=*/1000);
+  const auto stream = Chat(R"("max_tokens": 3000, "ignore_eos": true, "stream": true)");
+  const auto whole = Chat(R"("max_tokens": 3000, "ignore_eos": true)");
+  ASSERT_TRUE(stream->WaitFor("reasoning") || stream->WaitFor("content"));
+  engine_->Drain(1000);
+  ASSERT_TRUE(stream->WaitForEnd() && whole->WaitForEnd());
+  EXPECT_NE(stream->bytes().find("shutting down"), std::string::npos);
+  EXPECT_EQ(stream->bytes().find("[DONE]"), std::string::npos) << "it is not whole";
+  EXPECT_EQ(whole->status(), 503);
+  const auto late = Chat(R"("max_tokens": 3)");
+  ASSERT_TRUE(late->WaitForEnd());
+  EXPECT_EQ(late->status(), 503) << late->bytes();
+}
+
+TEST_F(TurnServiceTest, GivesSignsOfLife) {
+  ServiceOptions options;
+  options.ping_every = milliseconds(1);
+  Start(/*step_us=*/300'000, options);
+  const auto stream = Chat(R"("max_tokens": 30, "ignore_eos": true, "stream": true)");
+  EXPECT_TRUE(stream->WaitFor(": accepted\n\n"));
+  EXPECT_TRUE(stream->WaitFor(": ping\n\n"));
+  stream->Leave();
+  EXPECT_TRUE(WaitUntilIdle());
+}
+
+class Heard : public TurnObserver {
+ public:
+  void OnFirstToken(double) override { ++num_first; }
+  void OnMoreTokens(int count, double) override { num_more += count; }
+  void OnEnd(const TurnOutcome& outcome) override {
+    const std::lock_guard lock(mu);
+    outcomes.push_back(outcome);
+  }
+  std::atomic<int> num_first{0}, num_more{0};
+  std::mutex mu;
+  std::vector<TurnOutcome> outcomes;
+};
+
+TEST_F(TurnServiceTest, TellsItsObserverWhatBecameOfEachRequest) {
+  Heard heard;
+  ServiceOptions options;
+  options.observer = &heard;
+  Start(/*step_us=*/500, options);
+  ASSERT_TRUE(Chat(R"("max_tokens": 9, "ignore_eos": true, "n": 2)")->WaitForEnd());
+  ASSERT_TRUE(Chat(R"("max_tokens": 0)")->WaitForEnd());
+  ASSERT_TRUE(service_->WaitUntilDone(milliseconds(5000)));
+  service_.reset();  // joins those who tell
+  ASSERT_EQ(heard.outcomes.size(), 2u);
+  EXPECT_EQ(heard.outcomes[0].status, 200);
+  ASSERT_EQ(heard.outcomes[0].records.size(), 2u);
+  EXPECT_EQ(heard.outcomes[0].records[0].num_generated, 9);
+  EXPECT_EQ(heard.outcomes[1].status, 400);
+  EXPECT_TRUE(heard.outcomes[1].records.empty());
+  EXPECT_EQ(heard.num_first.load(), 2);
+  EXPECT_LE(heard.num_more.load(), 16);
+}
+
+TEST_F(TurnServiceTest, DocumentsEveryRouteAndAsksForAKeyOnAllButHealth) {
+  Start();
+  AddHealthRoutes(*engine_, router_);
+  const std::vector<Endpoint> endpoints = Endpoints();
+  for (const Route& route : router_.routes()) {
+    HttpRequest request;
+    request.method = route.method;
+    request.path = route.pattern;
+    request.headers = {{"host", "localhost"}, {"content-type", "application/json"}};
+    const auto refusal = Guard(request, route.auth, {.needs_key = true}, nullptr);
+    const bool is_health = route.pattern == "/livez" || route.pattern == "/readyz";
+    EXPECT_EQ(refusal.has_value(), !is_health) << route.pattern;
+    const auto described = std::find_if(endpoints.begin(), endpoints.end(), [&](const Endpoint& e) {
+      return e.method == route.method && e.path == route.pattern && e.auth == route.auth;
+    });
+    auto client = std::make_shared<Client>();
+    if (described != endpoints.end()) continue;
+    route.handler({}, client);
+    EXPECT_EQ(client->status(), 501) << route.pattern << " is on no page";
+  }
+}
+
+}  // namespace
+}  // namespace hearth

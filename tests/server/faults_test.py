@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that leave, keys that are missing, bodies from hell: the server goes on, and at its end
+nothing is left running."""
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from chat_test import events
+from serving import Server, expect, same, serving, work_model
+
+NUM_LEAVERS = 300
+
+
+def head(length, extra=""):
+    return (f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{extra}"
+            f"content-type: application/json\r\ncontent-length: {length}\r\n\r\n").encode()
+
+
+def leave(server, rng):
+    """One client that goes away at some point of its exchange."""
+    body = json.dumps({
+        "messages": [{"role": "user", "content": "tell me " * rng.choice([2, 50, 800])}],
+        "stream": rng.random() < 0.7, "max_tokens": 2000, "ignore_eos": True,
+        "n": rng.choice([1, 1, 2])}).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+        when = rng.choice(["head", "body", "sent", "later", "stream", "stream", "reset"])
+        if when == "head":
+            sock.sendall(head(len(body))[:rng.randint(1, 60)])
+            return
+        sock.sendall(head(len(body)))
+        if when == "body":
+            sock.sendall(body[:rng.randint(0, len(body) - 1)])
+            return
+        sock.sendall(body)
+        if when == "later":
+            time.sleep(rng.random() * 0.05)
+        if when == "stream" and b'"stream": true' in body:
+            got = b""
+            while got.count(b"\n\n") < rng.randint(1, 5):
+                piece = sock.recv(4096)
+                expect(piece, f"more of a stream after {got!r}")
+                got += piece
+        if when == "reset":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+
+
+def check_leavers(program, model):
+    """Sequences of those who left must be gone: a drain would wait 60 s for a single one."""
+    server = Server(program, model, "--drain", "60")
+    rng = random.Random(7)
+    seeds = [rng.randrange(1 << 30) for _ in range(NUM_LEAVERS)]
+    lock = threading.Lock()
+
+    def work():
+        while True:
+            with lock:
+                if not seeds:
+                    return
+                seed = seeds.pop()
+            leave(server, random.Random(seed))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    began = time.monotonic()
+    status, _, data = server.request("POST", "/v1/chat/completions", {
+        "messages": [{"role": "user", "content": "still there?"}], "max_tokens": 3})
+    same(status, 200, f"a request after the leavers: {data}")
+    print(f"answered {time.monotonic() - began:.2f} s after {NUM_LEAVERS} clients left")
+    code, seconds = server.stop(90)
+    same(code, 0, "the exit code")
+    expect(seconds < 10, f"nothing to drain; it took {seconds:.1f} s")
+
+
+def check_bodies(server):
+    """Random damage to a good body is refused or understood, never an error of ours."""
+    rng = random.Random(11)
+    good = json.dumps({"messages": [{"role": "user", "content": "hé \\u00e9 🦉"}], "max_tokens": 1,
+                       "stop": ["a"], "tools": [], "logit_bias": {"5": 1}}).encode()
+    counts = {}
+    for _ in range(200):
+        body = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(max(1, len(body)))
+            action = rng.randrange(4)
+            if action == 0:
+                body[at:at + 1] = bytes([rng.randrange(256)])
+            elif action == 1:
+                del body[at:at + rng.randint(1, 8)]
+            elif action == 2:
+                body[at:at] = rng.choice([b"[", b"{", b'"', b"\xff", b"\xc0\x80", b"\xed\xa0\x80",
+                                          b"1e999", b"\\u", b"\x00", b"null"])
+            else:
+                body = body[:at + 1]
+        status, _, data = server.request("POST", "/v1/chat/completions", bytes(body))
+        expect(status in (200, 400), f"200 or 400, not {status} {data} for {bytes(body)}")
+        json.loads(data)
+        counts[status] = counts.get(status, 0) + 1
+    expect(counts.get(400, 0) > 100, f"most damage to be noticed: {counts}")
+    large = json.dumps({"messages": [{"role": "user", "content": "a b " * 1000000}]}).encode()
+    status, _, data = server.request("POST", "/v1/chat/completions", large[:4 << 20][:-200])
+    same(status, 400, "4 MiB that end in the middle")
+    status, _, data = server.request("POST", "/v1/chat/completions", large[:3999000] + b'"}]}')
+    same((status, json.loads(data)["error"]["code"]), (400, "context_length_exceeded"),
+         "4 MiB of prompt")
+    status, _, _ = server.request("POST", "/v1/chat/completions", b" " * ((4 << 20) + 1))
+    same(status, 413, "more than 4 MiB")
+
+
+ROUTES = [("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("GET", "/v1/models"),
+          ("GET", "/v1/models/x"), ("POST", "/tokenize"), ("POST", "/detokenize"),
+          ("POST", "/v1/embeddings")]
+
+
+def new_key(program, name):
+    done = subprocess.run([program, "key", name], capture_output=True, text=True, check=True)
+    return done.stdout.strip(), json.loads(done.stderr.strip().split("\n")[-1])
+
+
+def check_keys(program, model):
+    """Every route asks for a key; a new file of keys counts from SIGHUP on."""
+    first, first_entry = new_key(program, "ada")
+    second, second_entry = new_key(program, "bob")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "keys.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"keys": [first_entry]}, file)
+        with serving(program, model, "--keys", path, host="0.0.0.0") as server:
+            for method, route in ROUTES:
+                body = {} if method == "POST" else None
+                for headers in ({}, {"authorization": "Bearer " + second}, {"x-api-key": first[:-1]}):
+                    status, _, data = server.request(method, route, body, headers)
+                    same((status, json.loads(data)["error"]["code"]), (401, "invalid_api_key"),
+                         f"{method} {route} with {headers}")
+            same(server.request("GET", "/livez")[0], 200, "/livez without a key")
+            for headers in ({"authorization": "Bearer " + first}, {"x-api-key": first}):
+                same(server.request("GET", "/v1/models", None, headers)[0], 200, "a key")
+            check_tenants(server, first)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"keys": [second_entry]}, file)
+            server.process.send_signal(signal.SIGHUP)
+            expect("read again" in server.process.stderr.readline(), "the keys to be read again")
+            same(server.request("GET", "/v1/models", None, {"x-api-key": first})[0], 401, "a lost key")
+            same(server.request("GET", "/v1/models", None, {"x-api-key": second})[0], 200, "a new key")
+
+
+def check_tenants(server, key):
+    """Cached work is seen within a salt only."""
+    def cached(salt):
+        body = {"messages": [{"role": "user", "content": "a secret plan " * 30}], "max_tokens": 1}
+        if salt:
+            body["cache_salt"] = salt
+        _, headers, data = server.request("POST", "/v1/chat/completions", body, {"x-api-key": key})
+        usage = json.loads(data)["usage"]["prompt_tokens_details"]["cached_tokens"]
+        same(int(headers["x-hearth-cached-tokens"]), usage, "header and usage")
+        return usage
+
+    same(cached("one"), 0, "cached tokens at first")
+    expect(cached("one") > 50, "the second time to find them")
+    same(cached("two"), 0, "cached tokens of another salt")
+    same(cached(""), 0, "cached tokens without a salt")
+
+
+def check_streams_begin_at_once(server):
+    """The head and a comment come before the prompt is read."""
+    body = json.dumps({"messages": [{"role": "user", "content": "long " * 3000}], "stream": True,
+                       "max_tokens": 4}).encode()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+        began = time.monotonic()
+        sock.sendall(head(len(body), "connection: close\r\n") + body)
+        got = sock.recv(65536)
+        first = time.monotonic() - began
+        expect(got.startswith(b"HTTP/1.1 200"), f"a head, not {got!r}")
+        while True:
+            piece = sock.recv(65536)
+            if not piece:
+                break
+            got += piece
+        print(f"first byte after {first * 1000:.0f} ms, all after {time.monotonic() - began:.1f} s")
+    expect(b": accepted" in got and b"x-hearth-computed-tokens" in got, "comments")
+    expect(any("[DONE]" in e for e in events(got.split(b"\r\n\r\n", 1)[1])), "the end")
+
+
+def main(program):
+    model = work_model("tiny-oss-o200k.gguf")
+    check_leavers(program, model)
+    check_keys(program, model)
+    with serving(program, model) as server:
+        check_bodies(server)
+        check_streams_begin_at_once(server)
+    print("the server stands")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
