@@ -28,7 +28,7 @@ const char* FinishReason(ChoiceEnd::Why why) {
 JsonObject LogprobAsJson(const SpelledLogprob& one) {
   JsonArray bytes;
   for (const char byte : one.bytes)
-    bytes.push_back(static_cast<int>(static_cast<unsigned char>(byte)));
+    bytes.emplace_back(static_cast<int>(static_cast<unsigned char>(byte)));
   return {{"token", one.bytes},
           {"logprob", static_cast<double>(one.logprob)},
           {"bytes", std::move(bytes)}};

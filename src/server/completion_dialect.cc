@@ -73,9 +73,9 @@ std::optional<ApiError> ReadPrompts(const Json& prompt, std::vector<PlainPrompt>
 Json LogprobsAsJson(const std::vector<AnswerLogprob>& logprobs, size_t offset) {
   JsonArray tokens, values, tops, offsets;
   for (const AnswerLogprob& one : logprobs) {
-    tokens.push_back(one.chosen.bytes);
-    values.push_back(static_cast<double>(one.chosen.logprob));
-    offsets.push_back(static_cast<int64_t>(offset));
+    tokens.emplace_back(one.chosen.bytes);
+    values.emplace_back(static_cast<double>(one.chosen.logprob));
+    offsets.emplace_back(static_cast<int64_t>(offset));
     offset += one.chosen.bytes.size();
     JsonObject top;
     for (const SpelledLogprob& other : one.top) {
@@ -83,9 +83,9 @@ Json LogprobsAsJson(const std::vector<AnswerLogprob>& logprobs, size_t offset) {
       const std::string name = *ParseJson(WriteJson(Json(other.bytes)))->string();
       bool is_new = true;
       for (const JsonMember& member : top) is_new = is_new && member.first != name;
-      if (is_new) top.push_back({name, static_cast<double>(other.logprob)});
+      if (is_new) top.emplace_back(name, static_cast<double>(other.logprob));
     }
-    tops.push_back(std::move(top));
+    tops.emplace_back(std::move(top));
   }
   return JsonObject{{"tokens", std::move(tokens)},
                     {"token_logprobs", std::move(values)},

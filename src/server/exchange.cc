@@ -28,6 +28,9 @@ ApiError WhyItEnded(const RequestRecord& record) {
     error.status = 503;
     error.message = "the server is shutting down";
     error.retry_after_s = 1;
+  } else if (record.finish == Finish::kCancelled) {
+    error.status = 499;  // nobody reads it: for logs, in the number that nginx made known
+    error.message = "the client has gone";
   } else if (record.finish == Finish::kSlowReader) {
     error.message = "the reply was not read for too long";
   }

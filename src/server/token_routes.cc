@@ -58,8 +58,8 @@ ApiResult<Json> Tokenize(const TurnService& service, const Json& body) {
   if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
   JsonArray ids, strings;
   for (const Token token : std::get<std::vector<Token>>(found)) {
-    ids.push_back(static_cast<int64_t>(token));
-    strings.push_back(model.tokenizer->Bytes(token));
+    ids.emplace_back(static_cast<int64_t>(token));
+    strings.emplace_back(model.tokenizer->Bytes(token));
   }
   const auto count = static_cast<int64_t>(ids.size());
   JsonObject answer{

@@ -195,7 +195,7 @@ TEST_F(TurnServiceTest, LetsGoOfThoseWhoLeave) {
                     i % 3 == 0 ? "false" : "true", 1 + i % 2)));
   }
   for (size_t i = 0; i < clients.size(); i += 3) ASSERT_EQ(clients[i]->bytes(), "");
-  ASSERT_TRUE(clients[1]->WaitFor("reasoning") || clients[1]->WaitFor("content"));
+  ASSERT_TRUE(clients[1]->WaitFor(": accepted"));
   // Some are read, some wait, some are not even parsed: those leave once they are.
   for (int i = 0; i < 200; ++i) {
     for (const auto& client : clients) client->Leave();
@@ -238,7 +238,8 @@ TEST_F(TurnServiceTest, EndsStreamsWithAnErrorWhenTheEngineDrains) {
   Start(/*step_us=*/1000);
   const auto stream = Chat(R"("max_tokens": 3000, "ignore_eos": true, "stream": true)");
   const auto whole = Chat(R"("max_tokens": 3000, "ignore_eos": true)");
-  ASSERT_TRUE(stream->WaitFor("reasoning") || stream->WaitFor("content"));
+  ASSERT_TRUE(stream->WaitFor(": accepted"));
+  while (engine_->snapshot()->num_admitted < 2) std::this_thread::yield();
   engine_->Drain(1000);
   ASSERT_TRUE(stream->WaitForEnd() && whole->WaitForEnd());
   EXPECT_NE(stream->bytes().find("shutting down"), std::string::npos);
