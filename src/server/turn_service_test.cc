@@ -284,6 +284,8 @@ TEST_F(TurnServiceTest, TellsItsObserverWhatBecameOfEachRequest) {
   ASSERT_TRUE(service_->WaitUntilDone(milliseconds(5000)));
   service_.reset();  // joins those who tell
   ASSERT_EQ(heard.outcomes.size(), 2u);
+  // The client may hear of the end before the observer does.
+  if (heard.outcomes[0].status == 400) std::swap(heard.outcomes[0], heard.outcomes[1]);
   EXPECT_EQ(heard.outcomes[0].status, 200);
   ASSERT_EQ(heard.outcomes[0].records.size(), 2u);
   EXPECT_EQ(heard.outcomes[0].records[0].num_generated, 9);
