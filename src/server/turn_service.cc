@@ -182,6 +182,8 @@ std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange
                                                   std::vector<Request> requests) {
   std::vector<SeqId> ids;
   for (Request& request : requests) {
+    // The other choices of a prompt find it computed by the first.
+    if (request.choice > 0) request.follows = ids[ids.size() - request.choice];
     std::shared_ptr<EventSink> sink = exchange->Sink(static_cast<int>(ids.size()));
     if (options.watch) sink = options.watch(std::move(sink));
     const Admission admission = engine.Submit(std::move(request), std::move(sink));
