@@ -68,6 +68,13 @@ class Bell : public std::enable_shared_from_this<Bell> {
   std::atomic<bool> rung_{false};
 };
 
+// Ends the waking of a coroutine with its frame, also when a server that goes destroys it where it
+// waits.
+struct Silence {
+  Outbox& outbox;
+  ~Silence() { outbox.set_wake(nullptr); }
+};
+
 template <class Stream>
 class Connection {
  public:
@@ -270,6 +277,7 @@ class Connection {
     auto outbox = std::make_shared<Outbox>(form);
     auto bell = std::make_shared<Bell>(co_await asio::this_coro::executor);
     outbox->set_wake([bell] { bell->Ring(); });
+    const Silence silence{*outbox};
     route.handler(std::move(request), outbox);
     bool whole = false;
     const Outbox::Taken taken = outbox->Take();

@@ -313,6 +313,21 @@ TEST_F(HttpServerTest, AnswersHeadHttp10AndContinue) {
   EXPECT_NE(patient.ReadUntil(">").find("<hi>"), std::string::npos);
 }
 
+// Engines answer late: a handler's reply may be written to when the server is no more.
+TEST_F(HttpServerTest, AReplyOutlivesItsServer) {
+  Listen();
+  Client client(server_->port());
+  client.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::shared_ptr<HttpReply> reply = AwaitReply();
+  ASSERT_NE(reply, nullptr);
+  reply->StartStream(200, {});
+  EXPECT_NE(client.ReadUntil("\r\n\r\n").find("200"), std::string::npos);
+  server_.reset();
+  reply->Write("late");
+  reply->End();
+  EXPECT_TRUE(client.ReadAll().find("late") == std::string::npos && client.closed());
+}
+
 TEST_F(HttpServerTest, DrainFinishesBusyAndCloses) {
   Listen();
   Client busy(server_->port());

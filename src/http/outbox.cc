@@ -26,24 +26,24 @@ std::string Outbox::Head(int status, const Headers& headers, const std::string& 
 }
 
 void Outbox::Send(int status, Headers headers, std::string body) {
-  std::unique_lock lock(mu_);
+  const std::lock_guard lock(mu_);
   HEARTH_CHECK(!started_);
   started_ = ended_ = true;
   status_ = status;
   close_ = !form_.keep_alive;
   queue_ = Head(status, headers, Printf("content-length: %zu\r\n", body.size()));
   if (!form_.omit_body) queue_ += body;
-  Wake(std::move(lock));
+  Wake();
 }
 
 void Outbox::StartStream(int status, Headers headers) {
-  std::unique_lock lock(mu_);
+  const std::lock_guard lock(mu_);
   HEARTH_CHECK(!started_);
   started_ = true;
   status_ = status;
   close_ = !form_.keep_alive || form_.http_1_0;
   queue_ = Head(status, headers, form_.http_1_0 ? "" : "transfer-encoding: chunked\r\n");
-  Wake(std::move(lock));
+  Wake();
 }
 
 void Outbox::Queue(std::string_view bytes) {
@@ -53,35 +53,34 @@ void Outbox::Queue(std::string_view bytes) {
 }
 
 void Outbox::Write(std::string bytes) {
-  std::unique_lock lock(mu_);
+  const std::lock_guard lock(mu_);
   if (gone_ || aborted_ || form_.omit_body || bytes.empty()) return;  // an empty chunk is the end
   HEARTH_CHECK(started_ && !ended_);
   Queue(bytes);
   if (queue_.size() + taken_bytes_ > form_.max_unsent_bytes) aborted_ = true;
-  Wake(std::move(lock));
+  Wake();
 }
 
 void Outbox::End() {
-  std::unique_lock lock(mu_);
+  const std::lock_guard lock(mu_);
   if (gone_ || aborted_) return;
   HEARTH_CHECK(started_ && !ended_);
   ended_ = true;
   if (!form_.http_1_0 && !form_.omit_body) queue_ += "0\r\n\r\n";
-  Wake(std::move(lock));
+  Wake();
 }
 
 void Outbox::Abort() {
-  std::unique_lock lock(mu_);
+  const std::lock_guard lock(mu_);
   if (ended_) return;
   aborted_ = true;
-  Wake(std::move(lock));
+  Wake();
 }
 
-// Outside the lock: waking posts to the connection's thread, which may run at once.
-void Outbox::Wake(std::unique_lock<std::mutex> lock) {
-  const std::function<void()> wake = wake_;
-  lock.unlock();
-  if (wake) wake();
+// Under the lock, so that after set_wake(nullptr) nobody is still at it: what wakes a connection
+// dies with the server, and a handler may hold its reply for longer.
+void Outbox::Wake() {
+  if (wake_) wake_();
 }
 
 size_t Outbox::unsent_bytes() const {

@@ -29,7 +29,8 @@ class Outbox final : public HttpReply {
   size_t unsent_bytes() const override;
   void OnGone(std::function<void()> gone) override;
 
-  // Called (on the writer's thread) whenever Take has something new to say.
+  // Called (on the writer's thread, which must not be kept or come back here) whenever Take has
+  // something new to say.
   void set_wake(std::function<void()> wake);
   struct Taken {
     std::string bytes;
@@ -44,7 +45,7 @@ class Outbox final : public HttpReply {
  private:
   void Queue(std::string_view bytes);
   std::string Head(int status, const Headers& headers, const std::string& framing) const;
-  void Wake(std::unique_lock<std::mutex> lock);
+  void Wake();
 
   const Form form_;
   mutable std::mutex mu_;
