@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs generate_replies over many requests, and judges what comes out."""
 import datetime
+import fractions
 import ipaddress
 import json
 import os
@@ -96,6 +97,15 @@ def is_email(text):
     return not isinstance(text, str) or "@" in text
 
 
+def multiple_of(validator, divisor, instance, schema):
+    """jsonschema divides floats, which overflow on the long integers that weights like to write."""
+    if not isinstance(instance, int) or isinstance(instance, bool):
+        yield from jsonschema.Draft202012Validator.VALIDATORS["multipleOf"](
+            validator, divisor, instance, schema)
+    elif fractions.Fraction(instance) % fractions.Fraction(str(divisor)):
+        yield jsonschema.ValidationError(f"{str(instance)[:50]} is no multiple of {divisor}")
+
+
 def problem(schema, text, draft=None):
     """Why `text` is not JSON of `schema`, or None."""
     sys.set_int_max_str_digits(0)
@@ -104,5 +114,6 @@ def problem(schema, text, draft=None):
     except (ValueError, ZeroDivisionError) as error:
         return f"not JSON: {error}"
     kind = jsonschema.validators.validator_for(schema, default=draft or jsonschema.Draft202012Validator)
+    kind = jsonschema.validators.extend(kind, {"multipleOf": multiple_of})
     error = next(iter(kind(schema, format_checker=checker).iter_errors(value)), None)
     return error and error.message[:200]
