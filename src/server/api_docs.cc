@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api_docs.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "server/anthropic_request.h"
 #include "server/chat_request.h"
 #include "server/completion_dialect.h"
+#include "server/responses_request.h"
 #include "server/token_routes.h"
 
 namespace hearth {
@@ -159,10 +162,24 @@ std::vector<Endpoint> Endpoints() {
   return {
       {"POST", "/v1/chat/completions", Auth::kKey, "A reply to a conversation", ChatFields()},
       {"POST", "/v1/completions", Auth::kKey, "A text goes on", CompletionFields()},
+      {"POST", "/v1/responses", Auth::kKey, "A reply in items, stored unless `store` is false",
+       ResponsesFields()},
+      {"POST", "/v1/responses/input_tokens", Auth::kKey, "How many tokens such a request has",
+       ResponsesFields()},
+      {"GET", "/v1/responses/{id}", Auth::kKey, "A stored response"},
+      {"DELETE", "/v1/responses/{id}", Auth::kKey, "Forget it"},
+      {"GET", "/v1/responses/{id}/input_items", Auth::kKey, "What it was asked"},
+      {"POST", "/v1/responses/{id}/cancel", Auth::kKey, "End it"},
+      {"POST", "/v1/messages", Auth::kKey, "A reply as Anthropic's API writes it",
+       MessagesFields()},
+      {"POST", "/v1/messages/count_tokens", Auth::kKey, "How many tokens such a request has",
+       MessagesFields()},
       {"GET", "/v1/models", Auth::kKey, "The model that is served, with its context length"},
       {"GET", "/v1/models/{id}", Auth::kKey, "The same, by its name"},
       {"POST", "/tokenize", Auth::kKey, "The tokens of a text or conversation", TokenizeFields()},
       {"POST", "/detokenize", Auth::kKey, "The text of tokens", DetokenizeFields()},
+      {"GET", "/metrics", Auth::kAdmin,
+       "What Prometheus reads; `?names=hearth` leaves out the names of others"},
       {"GET", "/livez", Auth::kPublic, "200 as long as the process can answer"},
       {"GET", "/readyz", Auth::kPublic, "200 while requests are taken and steps make progress"},
   };
@@ -181,8 +198,12 @@ std::string ApiMarkdown() {
 Json ApiOpenApi(const std::string& version) {
   JsonObject paths;
   for (const Endpoint& endpoint : Endpoints()) {
-    const std::string method = endpoint.method == "GET" ? "get" : "post";
-    paths.push_back({endpoint.path, JsonObject{{method, Operation(endpoint)}}});
+    std::string method = endpoint.method;
+    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
+    const auto same = [&](const JsonMember& member) { return member.first == endpoint.path; };
+    auto at = std::find_if(paths.begin(), paths.end(), same);
+    if (at == paths.end()) at = paths.insert(at, {endpoint.path, JsonObject{}});
+    at->second.object()->push_back({method, Operation(endpoint)});
   }
   JsonObject key{{"type", "http"}, {"scheme", "bearer"}};
   return JsonObject{
