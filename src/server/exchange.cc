@@ -243,7 +243,7 @@ void Exchange::End(std::string bytes) {
   TurnUsage usage;
   for (size_t i = 0; i < choices_.size(); ++i) {
     const RequestRecord& record = *choices_[i].record;
-    usage.completion_tokens += record.num_generated;
+    usage.completion_tokens += choices_[i].turn.num_tokens();
     usage.reasoning_tokens += choices_[i].turn.num_reasoning_tokens();
     if (i % static_cast<size_t>(form_.choices_per_prompt) != 0) continue;
     usage.prompt_tokens += record.num_prompt;

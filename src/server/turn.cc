@@ -48,6 +48,7 @@ Turn::Turn(std::unique_ptr<ReplyReader> reader, StopStrings stops, const Tokeniz
 
 void Turn::Feed(Token token, const Logprobs* logprobs, std::vector<Delta>& out) {
   if (is_stopped_) return;
+  ++num_tokens_;
   reader_->Feed(token, events_);
   // Reasoning is counted by what a token made visible; the marks around it are not thoughts.
   num_reasoning_tokens_ += Holds(events_, Kind::kReasoning) ? 1 : 0;

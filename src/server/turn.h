@@ -47,6 +47,8 @@ class Turn {
   bool is_stopped() const { return is_stopped_; }
   int found_stop() const { return stops_.found(); }
   int num_calls() const { return num_calls_; }
+  // Fed until the end of the reply: what the engine said after a stop string is nobody's.
+  int num_tokens() const { return num_tokens_; }
   int num_reasoning_tokens() const { return num_reasoning_tokens_; }
 
  private:
@@ -62,7 +64,7 @@ class Turn {
   ReplyEvent::Kind kind_ = ReplyEvent::Kind::kContent;
   std::vector<ReplyEvent> events_;
   std::vector<AnswerLogprob> logprobs_;  // of tokens whose text is still held back
-  int num_calls_ = 0, num_reasoning_tokens_ = 0;
+  int num_calls_ = 0, num_tokens_ = 0, num_reasoning_tokens_ = 0;
   bool is_stopped_ = false;
 };
 

@@ -52,7 +52,7 @@ std::string Told(const std::vector<Delta>& deltas) {
 struct Heard {
   std::string told;
   bool is_stopped = false;
-  int reasoning_tokens = 0, calls = 0;
+  int reasoning_tokens = 0, calls = 0, tokens = 0;
 };
 
 // One at a time or all at once makes no difference but in how much is joined.
@@ -73,7 +73,8 @@ Heard Play(std::vector<std::vector<ReplyEvent>> script, const std::vector<std::s
     }
   }
   turn.Finish(all);
-  return {Told(all), turn.is_stopped(), turn.num_reasoning_tokens(), turn.num_calls()};
+  return {Told(all), turn.is_stopped(), turn.num_reasoning_tokens(), turn.num_calls(),
+          turn.num_tokens()};
 }
 
 TEST(Turn, TellsKindsInOrderAndJoinsNeighbours) {
@@ -90,6 +91,7 @@ TEST(Turn, TellsKindsInOrderAndJoinsNeighbours) {
     EXPECT_EQ(heard.told, "think0(hmm)say0(ab)call0(f)args0({})end0()call1(g)args1([])");
     EXPECT_EQ(heard.reasoning_tokens, 2);
     EXPECT_EQ(heard.calls, 2);
+    EXPECT_EQ(heard.tokens, 8);
   }
 }
 
@@ -104,6 +106,7 @@ TEST(Turn, StopsInTheAnswerOnly) {
     EXPECT_EQ(heard.told, "think0(STOP)say0(a )");
     EXPECT_TRUE(heard.is_stopped);
     EXPECT_EQ(heard.calls, 0);
+    EXPECT_EQ(heard.tokens, 4);  // the call came after the end
   }
   EXPECT_EQ(Play({{{Kind::kContent, "ST"}}}, {"STOP"}, false).told, "say0(ST)");
 }

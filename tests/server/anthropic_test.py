@@ -47,9 +47,7 @@ def events(server, body):
 
 
 def counted(blocks, end, usage):
-    """Tokens are compared too, except after a stop string: the engine may be a step ahead of it."""
-    tokens = None if end.stop_reason == "stop_sequence" else usage.output_tokens
-    return blocks, end.stop_reason, end.stop_sequence, tokens
+    return blocks, end.stop_reason, end.stop_sequence, usage.output_tokens
 
 
 def joined(found):
