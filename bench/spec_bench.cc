@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// spec_bench work MODEL [ROUNDS]: what drafts do for three kinds of answers, with and without them
-// in turns. spec_bench verify MODEL [ROUNDS]: what checking k drafts costs beside a plain step.
+// spec_bench work MODEL [ROUNDS [NAME]]: what drafts do for three kinds of answers (or those with
+// NAME in their names), with and without them in turns. spec_bench verify MODEL [ROUNDS]: what
+// checking k drafts costs beside a plain step.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -94,15 +95,19 @@ std::string Renamed(std::string text, const std::string& from, const std::string
   return text;
 }
 
-std::vector<Job> Jobs() {
+std::vector<Job> Jobs(const std::string& name) {
   const std::string edit =
       std::string(kCode) + "\n# The same file again, with `rows` renamed to `table`:\n\n";
   const std::string quote = std::string(kReport) + "\nA summary with quotations:\n";
-  return {{"code edit, ideal answer", edit, Renamed(kCode, "rows", "table"), 0, 140},
-          {"code edit, own words", edit, "", 0, 120},
-          {"quotes, ideal answer", quote, kSummary, 0, 70},
-          {"quotes, own words", quote, "", 0, 80},
-          {"story, temperature 1", "Once upon a time there was a", "", 1, 120}};
+  std::vector<Job> jobs = {
+      {"code edit, ideal answer", edit, Renamed(kCode, "rows", "table"), 0, 140},
+      {"code edit, own words", edit, "", 0, 120},
+      {"quotes, ideal answer", quote, kSummary, 0, 70},
+      {"quotes, own words", quote, "", 0, 80},
+      {"story, temperature 1", "Once upon a time there was a", "", 1, 120}};
+  std::erase_if(
+      jobs, [&](const Job& job) { return std::string(job.name).find(name) == std::string::npos; });
+  return jobs;
 }
 
 struct Deaf : EventSink {
@@ -187,10 +192,10 @@ class WorkBench {
   uint64_t salt_ = 0;
 };
 
-Status Work(Backend& backend, const std::string& path, int rounds) {
+Status Work(Backend& backend, const std::string& path, int rounds, const std::string& name) {
   HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(path));
   WorkBench bench(backend, *tokenizer);
-  const std::vector<Job> jobs = Jobs();
+  const std::vector<Job> jobs = Jobs(name);
   std::vector<Totals> totals(jobs.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < jobs.size(); ++i) {
@@ -279,7 +284,7 @@ Status Verify(Backend& backend, int rounds) {
 Status Main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "";
   if (mode != "work" && mode != "verify") {
-    return Error(Code::kInvalid, "spec_bench work|verify MODEL [ROUNDS]");
+    return Error(Code::kInvalid, "spec_bench work|verify MODEL [ROUNDS [NAME]]");
   }
   const int rounds = argc > 3 ? std::max(1, std::atoi(argv[3])) : 2;
   HEARTH_ASSIGN(const Model model, OpenModelFor(argv[2], "cpu"));
@@ -288,7 +293,8 @@ Status Main(int argc, char** argv) {
   options.full_blocks = options.window_blocks = kBlocks;
   options.max_step_tokens = 512;
   HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
-  return mode == "work" ? Work(*backend, argv[2], rounds) : Verify(*backend, rounds);
+  return mode == "work" ? Work(*backend, argv[2], rounds, argc > 4 ? argv[4] : "")
+                        : Verify(*backend, rounds);
 }
 
 }  // namespace

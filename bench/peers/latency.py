@@ -39,9 +39,9 @@ class Model:
 
 
 MODELS = {
-    "smollm2": Model("smollm2.gguf", "smollm2.gguf", 49152, 150, {"Hearth": 40, "llama.cpp": 60}),
+    "smollm2": Model("smollm2.gguf", "smollm2.gguf", 49152, 150, {"Hearth": 95, "llama.cpp": 80}),
     "gpt-oss-20b": Model("gpt-oss-20b.gguf", "gpt-oss-20b.packed", 201088, 600,
-                         {"Hearth": 200, "llama.cpp": 700}),
+                         {"Hearth": 420, "llama.cpp": 700}),
 }
 PROGRAMS = ["Hearth", "llama.cpp"]
 
