@@ -21,8 +21,12 @@ def load(folder, *flags):
 
 
 def gaps(replies, first=0.0, last=1e300):
-    return sorted(b - a for reply in replies
-                  for a, b in zip(reply["heard_s"], reply["heard_s"][1:]) if a >= first and b <= last)
+    """Between tokens, any part of it within the times; one cut off by the end counts up to there."""
+    found = [b - a for reply in replies
+             for a, b in zip(reply["heard_s"], reply["heard_s"][1:]) if b > first and a < last]
+    found += [last - reply["heard_s"][-1] for reply in replies
+              if reply["heard_s"][-1] < last <= reply["ended_s"]]
+    return sorted(found)
 
 
 def check_chats(folder, *flags):
