@@ -199,10 +199,7 @@ std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
   } else {
     return BadField("tool_choice.type", "must be auto, any, tool or none");
   }
-  const auto callable = CallableTools(
-      out.conversation.tools, {.tool_choice = out.tool_choice, .named_tool = out.named_tool});
-  if (!callable.ok()) return BadField("tool_choice", callable.status().message());
-  return std::nullopt;
+  return CheckToolChoice(out);
 }
 
 std::optional<ApiError> ReadThinking(const Json& thinking, MessagesRequest& out) {

@@ -73,10 +73,7 @@ std::optional<ApiError> ReadToolChoice(const Fields& fields, TurnRequest& out) {
     out.tool_choice = ToolChoice::kNamed;
     out.named_tool = *name->string();
   }
-  const Result<std::vector<const ToolDefinition*>> callable = CallableTools(
-      out.conversation.tools, {.tool_choice = out.tool_choice, .named_tool = out.named_tool});
-  if (!callable.ok()) return BadField("tool_choice", callable.status().message());
-  return std::nullopt;
+  return CheckToolChoice(out);
 }
 
 std::optional<ApiError> ReadReasoning(const Fields& fields, TurnRequest& out) {
@@ -144,10 +141,6 @@ ApiResult<TurnRequest> ReadChatRequest(Json body) {
   if (auto error = ReadReasoning(fields, out)) return *std::move(error);
   if (auto error = ReadLogprobs(fields, out.sampling)) return *std::move(error);
   if (const Json* format = fields.find("response_format")) {
-    if (out.answer.kind != AnswerShape::Kind::kText) {
-      return BadField("response_format",
-                      "the answer has a shape already, from " + out.answer.field);
-    }
     if (auto error = ReadResponseFormat(*format, "response_format", out.answer)) {
       return *std::move(error);
     }

@@ -113,10 +113,6 @@ ApiResult<TurnRequest> ReadCompletionRequest(Json body) {
     out.sampling.num_logprobs = static_cast<int>(*top);
   }
   if (const Json* format = fields.find("response_format")) {
-    if (out.answer.kind != AnswerShape::Kind::kText) {
-      return BadField("response_format",
-                      "the answer has a shape already, from " + out.answer.field);
-    }
     if (auto error = ReadResponseFormat(*format, "response_format", out.answer)) {
       return *std::move(error);
     }

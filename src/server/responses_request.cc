@@ -101,10 +101,7 @@ std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
     return BadField("tool_choice",
                     R"(must be auto, none, required or {"type": "function", "name": ...})");
   }
-  const auto callable = CallableTools(
-      out.conversation.tools, {.tool_choice = out.tool_choice, .named_tool = out.named_tool});
-  if (!callable.ok()) return BadField("tool_choice", callable.status().message());
-  return std::nullopt;
+  return CheckToolChoice(out);
 }
 
 std::optional<ApiError> ReadText(const Json& text, TurnRequest& out) {

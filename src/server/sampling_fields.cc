@@ -133,12 +133,16 @@ std::optional<ApiError> SetSchema(const Json& schema, const std::string& path, A
   return std::nullopt;
 }
 
+// Several fields may give the answer a shape, but one request only one of them.
+std::optional<ApiError> CheckUnshaped(const std::string& path, const AnswerShape& shape) {
+  if (shape.kind == AnswerShape::Kind::kText) return std::nullopt;
+  return BadField(path, "the answer has a shape already, from " + shape.field);
+}
+
 // One member of structured_outputs, or its older name guided_*.
 std::optional<ApiError> ReadGuide(const std::string& kind, const Json& value,
                                   const std::string& path, AnswerShape& out) {
-  if (out.kind != AnswerShape::Kind::kText) {
-    return BadField(path, "the answer has a shape already, from " + out.field);
-  }
+  if (auto error = CheckUnshaped(path, out)) return error;
   if (kind == "json") return SetSchema(value, path, out);
   out.field = path;
   if (kind == "json_object") {
@@ -213,6 +217,7 @@ std::vector<Field> JoinFields(std::span<const Field> own, std::span<const Field>
 
 std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string& path,
                                            AnswerShape& out) {
+  if (auto error = CheckUnshaped(path, out)) return error;
   const Json* type = format.Find("type");
   const std::string* name = type == nullptr ? nullptr : type->string();
   if (name == nullptr) return BadField(path + ".type", "must be a string");
@@ -230,6 +235,13 @@ std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string
   const Json* schema = (inner == nullptr ? format : *inner).Find("schema");
   if (schema == nullptr) return BadField(inner_path + ".schema", "is missing");
   return SetSchema(*schema, inner_path + ".schema", out);
+}
+
+std::optional<ApiError> CheckToolChoice(const TurnRequest& turn) {
+  const auto callable = CallableTools(
+      turn.conversation.tools, {.tool_choice = turn.tool_choice, .named_tool = turn.named_tool});
+  if (!callable.ok()) return BadField("tool_choice", callable.status().message());
+  return std::nullopt;
 }
 
 std::optional<ApiError> ReadEffort(const std::string& word, const std::string& path,

@@ -21,6 +21,8 @@ std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out);
 // it.
 std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string& path,
                                            AnswerShape& out);
+// Whether the turn's tools can meet its tool_choice.
+std::optional<ApiError> CheckToolChoice(const TurnRequest& turn);
 // Any client's word for how much to think, into the conversation's effort or a bound of 0.
 std::optional<ApiError> ReadEffort(const std::string& word, const std::string& path,
                                    TurnRequest& out);

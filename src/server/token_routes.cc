@@ -27,16 +27,10 @@ constexpr Field kDetokenizeFields[] = {
 };
 
 ApiResult<std::vector<Token>> TokensFor(const Fields& fields, const ServedModel& model) {
-  std::vector<Token> tokens;
   const Json* messages = fields.find("messages");
   if (const std::optional<std::string> prompt = fields.text("prompt")) {
     if (messages != nullptr) return BadField("prompt", "either this or messages");
-    const TokenizerTraits& traits = model.tokenizer->traits();
-    if (fields.flag("add_special_tokens", true) && traits.add_bos && traits.bos) {
-      tokens.push_back(*traits.bos);
-    }
-    model.tokenizer->Encode(*prompt, tokens);
-    return tokens;
+    return PlainTokens(*model.tokenizer, *prompt, fields.flag("add_special_tokens", true));
   }
   if (messages == nullptr) return BadField("prompt", "either this or messages is needed");
   JsonObject conversation{{"messages", *messages}};
@@ -56,15 +50,16 @@ ApiResult<Json> Tokenize(const TurnService& service, const Json& body) {
   const ServedModel& model = service.model();
   ApiResult<std::vector<Token>> found = TokensFor(fields, model);
   if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
+  const bool wants_strings = fields.flag("return_token_strs", false);
   JsonArray ids, strings;
   for (const Token token : std::get<std::vector<Token>>(found)) {
     ids.emplace_back(static_cast<int64_t>(token));
-    strings.emplace_back(model.tokenizer->Bytes(token));
+    if (wants_strings) strings.emplace_back(model.tokenizer->Bytes(token));
   }
   const auto count = static_cast<int64_t>(ids.size());
   JsonObject answer{
       {"count", count}, {"max_model_len", model.max_context}, {"tokens", std::move(ids)}};
-  if (fields.flag("return_token_strs", false)) answer.push_back({"token_strs", std::move(strings)});
+  if (wants_strings) answer.push_back({"token_strs", std::move(strings)});
   return Json(std::move(answer));
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/mix.h"
 #include "server/domain.h"
 
 namespace hearth {
@@ -166,7 +167,7 @@ Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn
       request.sampling = turn.sampling;
       request.sampling.eos_tokens = model.format->stop_tokens();
       request.choice = static_cast<uint32_t>(choice);
-      if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * 0x9e3779b97f4a7c15u);
+      if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * kGoldenRatio);
       request.max_tokens = turn.max_tokens;
       request.priority = turn.priority;
       request.timeout_us = turn.timeout_us;
@@ -233,6 +234,14 @@ std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const D
   return Submit(exchange, *std::move(requests));
 }
 
+std::vector<Token> PlainTokens(const Tokenizer& tokenizer, const std::string& text, bool begins) {
+  std::vector<Token> tokens;
+  const TokenizerTraits& traits = tokenizer.traits();
+  if (begins && traits.add_bos && traits.bos) tokens.push_back(*traits.bos);
+  tokenizer.Encode(text, tokens);
+  return tokens;
+}
+
 TurnService::TurnService(Engine& engine, ServedModel model, const ServiceOptions& options)
     : impl_(std::make_unique<Impl>(engine, std::move(model), options)) {}
 
@@ -294,9 +303,7 @@ ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnReques
     if (const auto* given = std::get_if<std::vector<Token>>(&plain)) {
       tokens = *given;
     } else {
-      const TokenizerTraits& traits = model.tokenizer->traits();
-      if (traits.add_bos && traits.bos) tokens.push_back(*traits.bos);
-      model.tokenizer->Encode(std::get<std::string>(plain), tokens);
+      tokens = PlainTokens(*model.tokenizer, std::get<std::string>(plain), true);
     }
     for (const Token token : tokens) {
       if (token >= 0 && token < model.tokenizer->vocab_size()) continue;

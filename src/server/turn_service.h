@@ -28,6 +28,10 @@ struct ServedModel {
   std::string date;     // what the model is told is today; see RenderOptions
 };
 
+// A text without a chat's form, as completions read and /tokenize counts it: with the model's first
+// token, where it has one and `begins` is set.
+std::vector<Token> PlainTokens(const Tokenizer& tokenizer, const std::string& text, bool begins);
+
 struct ServiceOptions {
   size_t max_body_bytes = size_t{4} << 20;
   size_t max_unread = 1024;  // requests whose bodies wait to be read
