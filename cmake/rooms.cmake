@@ -29,12 +29,15 @@ function(hearth_add_room room allowed)
     target_compile_definitions(${room}_test PRIVATE HEARTH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # One ctest entry per room keeps the list readable and the start-up cost of hundreds of
     # processes out of the fast loop; gtest names the failing case.
+    add_dependencies(units ${room}_test)
     add_test(NAME unit.${room} COMMAND ${room}_test --gtest_brief=1)
     set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 1800)
   endif()
 endfunction()
 
 function(hearth_add_rooms)
+  # What `ctest -L unit` runs, as one target.
+  add_custom_target(units)
   # Helpers for tests only: where test data lies, loud skips.
   add_library(hearth_testing INTERFACE)
   target_include_directories(hearth_testing INTERFACE ${CMAKE_SOURCE_DIR}/src
