@@ -118,7 +118,7 @@ TEST(EngineControl, AMaskThatFailsEndsItsOwnSequence) {
   request.mask = std::make_shared<ScriptedMask>(good);
   const Client other = rig.Submit(request);
   rig.Finish();
-  EXPECT_EQ(failed.heard->finish(), Finish::kError);
+  EXPECT_EQ(failed.heard->finish(), Finish::kMask);
   EXPECT_EQ(failed.heard->record->detail, "too deep");
   EXPECT_EQ(failed.heard->tokens.size(), 4u);
   EXPECT_EQ(other.heard->finish(), Finish::kStop);

@@ -43,7 +43,7 @@ struct EngineCore::Books {
   double chunk_tokens = 0, chunk_us = 0;  // fading sums over steps with prompt in them
   SchedulerTotals seen;                   // at the last update
   uint64_t num_backend_failures = 0, num_ended = 0, num_ended_seen = 0;
-  std::array<uint64_t, 8> num_finished{};
+  std::array<uint64_t, kNumFinishes> num_finished{};
   int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
   int64_t waited_us = 0, ttft_us = 0;
   uint64_t num_first_tokens = 0;

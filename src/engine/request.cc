@@ -21,6 +21,8 @@ const char* NameOf(Finish finish) {
       return "shutdown";
     case Finish::kError:
       return "error";
+    case Finish::kMask:
+      return "grammar_error";
   }
   return "?";
 }

@@ -46,8 +46,10 @@ enum class Finish : uint8_t {
   kExpired,     // its time ran out
   kSlowReader,  // nobody took its tokens for too long
   kShutdown,    // the engine is going away
-  kError        // this request's own numbers or the step it was in went wrong
+  kError,       // this request's own numbers or the step it was in went wrong
+  kMask         // its mask could not say what may come next: what was asked for is to blame
 };
+inline constexpr size_t kNumFinishes = 9;
 const char* NameOf(Finish finish);
 
 // The books of one request. Times are 0 for what did not happen.
@@ -56,7 +58,7 @@ struct RequestRecord {
   KvDomain domain;
   Priority priority = Priority::kNormal;
   Finish finish = Finish::kNone;
-  std::string detail;  // for kError: why, in a word or a sentence
+  std::string detail;  // for kError and kMask: why, in a word or a sentence
   int num_prompt = 0, num_generated = 0;
   int num_cached = 0;          // prompt tokens that the first start found
   BlockKey cached_run;         // the last block of the run they were found in

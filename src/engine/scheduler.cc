@@ -324,7 +324,7 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
   const int failed = BookDraft(s, outcome);
   s.num_said = 0;
   if (!outcome.error.empty()) {
-    Finalise(s, Finish::kError, outcome.error, now_us);  // nothing of this step is published
+    Finalise(s, outcome.failure, outcome.error, now_us);  // nothing of this step is published
     return;
   }
   if (speaks) Say(s, outcome, now_us);

@@ -50,7 +50,7 @@ struct EngineSnapshot {
   MaskTotals masks;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;  // over the last seconds
   uint64_t num_admitted = 0, num_refused = 0, num_backend_failures = 0;
-  std::array<uint64_t, 8> num_finished{};  // by Finish
+  std::array<uint64_t, kNumFinishes> num_finished{};  // by Finish
   // Sums over requests that ended, for rates and hit shares.
   int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
   int64_t waited_us = 0, ttft_us = 0;

@@ -22,6 +22,7 @@ std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
     const SeqSlice& slice = plan.slices[i];
     SliceOutcome& outcome = outcomes_[i];
     outcome.error.clear();
+    outcome.failure = Finish::kError;
     outcome.tokens.clear();
     outcome.stops = false;
     outcome.logprobs.clear();
@@ -68,6 +69,7 @@ bool StepSampler::SayNext(Sequence& s, std::span<const float> row, Result<Allowe
                           SliceOutcome& outcome) {
   if (!allowed.ok()) {
     outcome.error = allowed.status().message();
+    outcome.failure = Finish::kMask;
     return false;
   }
   const auto index = s.num_generated() + static_cast<int>(outcome.tokens.size());
@@ -78,6 +80,7 @@ bool StepSampler::SayNext(Sequence& s, std::span<const float> row, Result<Allowe
   if (!is_answer && !HEARTH_MUTANT(25)) {
     const bool masked = !allowed->empty() && std::isfinite(row[0]);
     outcome.error = masked ? "the mask allows nothing" : kNoNumbers;
+    outcome.failure = masked ? Finish::kMask : Finish::kError;
     return false;
   }
   s.past->Append(token);

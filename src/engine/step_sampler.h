@@ -15,7 +15,8 @@ namespace hearth {
 
 // What the rows of one slice came to.
 struct SliceOutcome {
-  std::string error;          // not empty: its sequence ends, alone; the rest says nothing then
+  std::string error;  // not empty: its sequence ends, alone; the rest says nothing then
+  Finish failure = Finish::kError;  // with `error`: how it ends
   std::vector<Token> tokens;  // said, in order; none while more of its tokens are to be computed
   bool stops = false;         // the last of `tokens` ends the sequence
   std::vector<Logprobs> logprobs;  // of `tokens`, when the request asks

@@ -112,6 +112,8 @@ class Checker {
         return Require(scenario_.drains_us >= 0, "nobody shut down");
       case Finish::kError:
         return Require(fate().went_bad || fate().was_in_failed_step, "nothing was wrong with it");
+      case Finish::kMask:
+        return Require(false, "it has no mask");
       case Finish::kNone:
         return Require(false, "ended without a reason");
     }
@@ -243,7 +245,7 @@ class Checker {
     const EngineSnapshot& last = outcome_.last;
     uint64_t admitted = 0;
     int64_t prompt = 0, generated = 0, accepted = 0;
-    std::array<uint64_t, 8> finished{};
+    std::array<uint64_t, kNumFinishes> finished{};
     for (const SimFate& fate : outcome_.fates) {
       if (!fate.admission.ok()) continue;
       ++admitted;
