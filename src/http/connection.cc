@@ -75,14 +75,28 @@ struct Silence {
   ~Silence() { outbox.set_wake(nullptr); }
 };
 
+// Likewise: a connection is idle for as long as this lives.
+struct Idling {
+  IdleConnections& idle;
+  IdleConnections::Member& member;
+  Idling(IdleConnections& i, IdleConnections::Member& m) : idle(i), member(m) {
+    idle.Enter(member);
+  }
+  ~Idling() { idle.Leave(member); }
+  Idling(const Idling&) = delete;
+  Idling& operator=(const Idling&) = delete;
+};
+
 template <class Stream>
-class Connection {
+class Connection final : public IdleConnections::Member {
  public:
-  Connection(Stream& stream, HttpShared& shared, std::string peer)
-      : stream_(stream), shared_(shared), peer_(std::move(peer)) {}
+  Connection(Stream& stream, HttpShared& shared, IdleConnections& idle, std::string peer)
+      : stream_(stream), shared_(shared), idle_(idle), peer_(std::move(peer)) {}
+
+  void CloseIdle() override { lowest().close(); }
 
   asio::awaitable<void> Run() {
-    while (!shared_.draining.load()) {
+    while (!shared_.draining->load()) {
       const bool have_head = co_await ReadHead();
       if (!have_head) co_return;
       const bool go_on = co_await ServeOne();
@@ -113,7 +127,13 @@ class Connection {
         co_return false;
       }
       const bool first = buffer_.size() == 0;
-      const bool more = co_await ReadSome();
+      bool more = false;
+      if (first) {
+        const Idling idling(idle_, *this);
+        more = co_await ReadSome();
+      } else {
+        more = co_await ReadSome();
+      }
       if (!more) co_return false;
       // The clock of a head starts with its first byte and is not wound up by later ones.
       if (first) lowest().expires_after(shared_.options.times.head);
@@ -192,9 +212,10 @@ class Connection {
     request.body = std::move(parser.get().body());
     request.path_captures = std::move(std::get<Router::Match>(found).captures);
     const Outbox::Form form{.http_1_0 = parser.get().version() == 10,
-                            .keep_alive = parser.get().keep_alive() && !shared_.draining.load(),
+                            .keep_alive = parser.get().keep_alive(),
                             .omit_body = parser.get().method() == http::verb::head,
-                            .max_unsent_bytes = shared_.options.max_unsent_bytes};
+                            .max_unsent_bytes = shared_.options.max_unsent_bytes,
+                            .draining = shared_.draining};
     const bool go_on = co_await Answer(request, *std::get<Router::Match>(found).route, form);
     co_return go_on;
   }
@@ -334,6 +355,7 @@ class Connection {
 
   Stream& stream_;
   HttpShared& shared_;
+  IdleConnections& idle_;
   std::string peer_;
   beast::flat_buffer buffer_;
   std::optional<size_t> head_bytes_;
@@ -341,23 +363,41 @@ class Connection {
 
 }  // namespace
 
-asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, std::string peer) {
-  Connection connection(stream, shared, std::move(peer));
+void IdleConnections::Enter(Member& member) {
+  member.place_ = members_.size();
+  members_.push_back(&member);
+}
+
+void IdleConnections::Leave(Member& member) {
+  members_.back()->place_ = member.place_;
+  std::swap(members_[member.place_], members_.back());
+  members_.pop_back();
+}
+
+void IdleConnections::CloseAll() {
+  for (Member* member : members_) member->CloseIdle();  // each leaves when its wait has ended
+}
+
+asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, IdleConnections& idle,
+                            std::string peer) {
+  Connection connection(stream, shared, idle, std::move(peer));
   co_await connection.Run();
 }
 
-asio::awaitable<void> Serve(LocalStream stream, HttpShared& shared, std::string peer) {
-  Connection connection(stream, shared, std::move(peer));
+asio::awaitable<void> Serve(LocalStream stream, HttpShared& shared, IdleConnections& idle,
+                            std::string peer) {
+  Connection connection(stream, shared, idle, std::move(peer));
   co_await connection.Run();
 }
 
-asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, std::string peer) {
+asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, IdleConnections& idle,
+                            std::string peer) {
   beast::get_lowest_layer(stream).expires_after(shared.options.times.head);
   error_code ec;
   co_await stream.async_handshake(asio::ssl::stream_base::server,
                                   asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return;
-  Connection connection(stream, shared, std::move(peer));
+  Connection connection(stream, shared, idle, std::move(peer));
   co_await connection.Run();
 }
 

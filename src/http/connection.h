@@ -10,7 +10,9 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "http/http_server.h"
 namespace hearth {
@@ -19,9 +21,32 @@ namespace hearth {
 struct HttpShared {
   HttpOptions options;
   Router router;
-  std::atomic<bool> draining{false};
+  // Shared with answers, which may outlive the server.
+  std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
   std::atomic<int64_t> connections_open{0}, connections_total{0}, connections_refused{0};
   std::atomic<int64_t> requests_total{0}, refusals_total{0};
+};
+
+// The connections of one of the server's threads that are between two requests. Thread: that one.
+class IdleConnections {
+ public:
+  class Member {
+   public:
+    virtual void CloseIdle() = 0;
+
+   protected:
+    ~Member() = default;
+
+   private:
+    friend class IdleConnections;
+    size_t place_ = 0;
+  };
+  void Enter(Member& member);
+  void Leave(Member& member);
+  void CloseAll();
+
+ private:
+  std::vector<Member*> members_;
 };
 
 using TcpStream = boost::beast::basic_stream<boost::asio::ip::tcp, boost::asio::any_io_executor>;
@@ -29,9 +54,13 @@ using LocalStream =
     boost::beast::basic_stream<boost::asio::local::stream_protocol, boost::asio::any_io_executor>;
 using TlsStream = boost::beast::ssl_stream<TcpStream>;
 
-// Runs until the connection ends; never throws. `peer` is shown to handlers.
-boost::asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, std::string peer);
-boost::asio::awaitable<void> Serve(LocalStream stream, HttpShared& shared, std::string peer);
-boost::asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, std::string peer);
+// Runs until the connection ends; never throws. `peer` is shown to handlers; `idle` is of the
+// thread it runs on.
+boost::asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, IdleConnections& idle,
+                                   std::string peer);
+boost::asio::awaitable<void> Serve(LocalStream stream, HttpShared& shared, IdleConnections& idle,
+                                   std::string peer);
+boost::asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, IdleConnections& idle,
+                                   std::string peer);
 
 }  // namespace hearth

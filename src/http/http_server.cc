@@ -29,6 +29,7 @@ using boost::system::error_code;
 
 // One thread with its own loop. A connection lives on one lane, so nothing in it locks.
 struct Lane {
+  IdleConnections idle;  // outlives what `io` runs
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
   std::thread thread;
@@ -174,9 +175,10 @@ void HttpServer::Impl::Spawn(Lane& lane, tcp::socket socket) {
   auto done = [this, peer](std::exception_ptr) { Leave(peer); };
   TcpStream stream(std::move(socket));
   if (tls) {
-    asio::co_spawn(lane.io, Serve(TlsStream(std::move(stream), *tls), shared, peer), done);
+    asio::co_spawn(lane.io, Serve(TlsStream(std::move(stream), *tls), shared, lane.idle, peer),
+                   done);
   } else {
-    asio::co_spawn(lane.io, Serve(std::move(stream), shared, peer), done);
+    asio::co_spawn(lane.io, Serve(std::move(stream), shared, lane.idle, peer), done);
   }
 }
 
@@ -208,7 +210,7 @@ asio::awaitable<void> HttpServer::Impl::AcceptLocal() {
     if (ec == asio::error::operation_aborted || !local_acceptor->is_open()) co_return;
     if (!ec) {
       if (!Enter("unix")) continue;
-      asio::co_spawn(lane.io, Serve(LocalStream(std::move(socket)), shared, "unix"),
+      asio::co_spawn(lane.io, Serve(LocalStream(std::move(socket)), shared, lane.idle, "unix"),
                      [this](std::exception_ptr) { Leave("unix"); });
       continue;
     }
@@ -250,12 +252,15 @@ HttpServer::~HttpServer() { impl_->Stop(); }
 int HttpServer::port() const { return impl_->port; }
 
 void HttpServer::Drain() {
-  impl_->shared.draining.store(true);
+  impl_->shared.draining->store(true);
   asio::post(impl_->lanes[0]->io, [impl = impl_.get()] {
     error_code ec;
     if (impl->tcp_acceptor) impl->tcp_acceptor->close(ec);
     if (impl->local_acceptor) impl->local_acceptor->close(ec);
   });
+  for (auto& lane : impl_->lanes) {
+    asio::post(lane->io, [&idle = lane->idle] { idle.CloseAll(); });
+  }
 }
 
 HttpCounts HttpServer::counts() const {

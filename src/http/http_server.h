@@ -56,8 +56,8 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> Listen(HttpOptions options, Router router);
   ~HttpServer();  // cuts what is still open
   int port() const;
-  // Takes no more connections; open ones end after the request they are at. Those without one stay
-  // until their idle time is over or the server goes.
+  // Takes no more connections; open ones end after the request they are at, those without one at
+  // once.
   void Drain();
   HttpCounts counts() const;
 

@@ -12,9 +12,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace hearth {
 namespace {
@@ -336,9 +338,35 @@ TEST_F(HttpServerTest, DrainFinishesBusyAndCloses) {
   server_->Drain();
   std::this_thread::sleep_for(milliseconds(50));
   reply->Send(200, {}, "done");
-  EXPECT_NE(busy.ReadUntil("done").find("done"), std::string::npos);
+  const std::string answer = busy.ReadUntil("done");
+  EXPECT_NE(answer.find("done"), std::string::npos);
+  EXPECT_NE(answer.find("connection: close\r\n"), std::string::npos) << answer;
   EXPECT_EQ(busy.ReadAll(), "");
   EXPECT_TRUE(busy.closed());
+}
+
+TEST_F(HttpServerTest, DrainClosesTheIdleAtOnce) {
+  HttpOptions options;
+  options.num_threads = 2;
+  Listen(options);
+  std::vector<std::unique_ptr<Client>> idle;
+  for (int i = 0; i < 20; ++i) {
+    idle.push_back(std::make_unique<Client>(server_->port()));
+    if (i % 2 == 0) continue;  // one that never asked
+    idle.back()->Send(Post("/echo", "x"));
+    EXPECT_NE(idle.back()->ReadUntil("<x>").find("200"), std::string::npos);
+  }
+  while (server_->counts().connections_open < 20) std::this_thread::yield();
+  Client busy(server_->port());
+  busy.Send("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  const auto reply = AwaitReply();
+  server_->Drain();
+  for (auto& client : idle) {
+    EXPECT_EQ(client->ReadAll(), "");
+    EXPECT_TRUE(client->closed());
+  }
+  reply->Send(200, {}, "done");
+  EXPECT_NE(busy.ReadUntil("done").find("done"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, ListensOnAPrivateSocket) {

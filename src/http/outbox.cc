@@ -25,12 +25,16 @@ std::string Outbox::Head(int status, const Headers& headers, const std::string& 
   return out + "\r\n";
 }
 
+bool Outbox::MayKeepAlive() const {
+  return form_.keep_alive && (form_.draining == nullptr || !form_.draining->load());
+}
+
 void Outbox::Send(int status, Headers headers, std::string body) {
   const std::lock_guard lock(mu_);
   HEARTH_CHECK(!started_);
   started_ = ended_ = true;
   status_ = status;
-  close_ = !form_.keep_alive;
+  close_ = !MayKeepAlive();
   queue_ = Head(status, headers, Printf("content-length: %zu\r\n", body.size()));
   if (!form_.omit_body) queue_ += body;
   Wake();
@@ -41,7 +45,7 @@ void Outbox::StartStream(int status, Headers headers) {
   HEARTH_CHECK(!started_);
   started_ = true;
   status_ = status;
-  close_ = !form_.keep_alive || form_.http_1_0;
+  close_ = !MayKeepAlive() || form_.http_1_0;
   queue_ = Head(status, headers, form_.http_1_0 ? "" : "transfer-encoding: chunked\r\n");
   Wake();
 }

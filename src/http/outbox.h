@@ -2,10 +2,13 @@
 // The bytes of one answer on their way from whichever thread writes them to the connection's own
 // thread. No socket here.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "http/message.h"
 namespace hearth {
@@ -18,8 +21,10 @@ class Outbox final : public HttpReply {
     bool keep_alive = true;  // what the other side wants; an answer may still close
     bool omit_body = false;  // HEAD
     size_t max_unsent_bytes = size_t{8} << 20;
+    // Once true, answers that begin say that they are the connection's last; may be null.
+    std::shared_ptr<const std::atomic<bool>> draining = nullptr;
   };
-  explicit Outbox(const Form& form) : form_(form) {}
+  explicit Outbox(Form form) : form_(std::move(form)) {}
 
   void Send(int status, Headers headers, std::string body) override;
   void StartStream(int status, Headers headers) override;
@@ -43,6 +48,7 @@ class Outbox final : public HttpReply {
   int status() const;
 
  private:
+  bool MayKeepAlive() const;
   void Queue(std::string_view bytes);
   std::string Head(int status, const Headers& headers, const std::string& framing) const;
   void Wake();
