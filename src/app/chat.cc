@@ -102,8 +102,7 @@ class ReferenceSpeaker : public Speaker {
           sampler_.Choose(logits, params, SamplerState::WithoutPast(static_cast<uint64_t>(i)));
       if (token < 0) return Error(Code::kCorrupt, "the model computed no numbers (NaN logits)");
       said(token);
-      const std::vector<Token>& stops = params.stop_tokens;
-      if (std::find(stops.begin(), stops.end(), token) != stops.end()) return ChatEnd::kStop;
+      if (EndsSequence(params, token)) return ChatEnd::kStop;
       if (interrupted) return ChatEnd::kInterrupted;
       HEARTH_TRY(append(std::span(&token, 1)));
     }

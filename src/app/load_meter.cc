@@ -29,7 +29,7 @@ Status MeteredBackend::Run(const StepPlan& plan, std::span<float> logits) {
   step.sequences = static_cast<int>(plan.slices.size());
   bool goes_on = false;
   for (const SeqSlice& slice : plan.slices) {
-    if (slice.count > 1) {
+    if (slice.count > slice.num_logits) {
       step.prompt_tokens += slice.count;
       ++step.prompts;
     }

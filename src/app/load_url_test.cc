@@ -100,11 +100,6 @@ class Parrot {
     EXPECT_TRUE(server.ok()) << server.status().message();
     if (server.ok()) server_ = *std::move(server);
   }
-  // A reply must not outlive its server.
-  ~Parrot() {
-    const std::lock_guard lock(mutex_);
-    replies_.clear();
-  }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(server_->port()) + "/v1/"; }
   int num_gone() const { return num_gone_; }
 
