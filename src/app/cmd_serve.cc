@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hearth serve: the model behind the API that clients already speak. hearth key: who may use it.
+// hearth serve: the model behind the API that clients already speak.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -20,15 +21,13 @@
 #include "kv/layout.h"
 #include "platform/file.h"
 #include "platform/isa.h"
-#include "server/anthropic_routes.h"
 #include "server/api_error.h"
+#include "server/api_router.h"
 #include "server/guard.h"
 #include "server/health_routes.h"
 #include "server/keys.h"
 #include "server/log.h"
 #include "server/metrics.h"
-#include "server/openai_routes.h"
-#include "server/responses_routes.h"
 #include "server/turn_service.h"
 
 namespace hearth {
@@ -43,6 +42,7 @@ struct ServeFlags {
   double drain_s = 30;
   int control_port = -1;  // none
   std::string log_path;
+  Neutralise neutralise = Neutralise::kHeaders;
 };
 
 // Signals are taken by one thread that waits for them: nothing runs in a handler.
@@ -91,6 +91,7 @@ Status CheckFlags(const ServeFlags& flags) {
 // What is served, in the order it must go away: the last first.
 struct Served {
   Keys keys;
+  RateLimiter limiter;
   std::unique_ptr<ServerMetrics> metrics;
   std::unique_ptr<RequestLog> log;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -141,12 +142,7 @@ std::string DescribeRefusal(const HttpRefusal& refusal) {
 }
 
 Status Listen(const ServeFlags& flags, Served& served) {
-  Router router;
-  AddHealthRoutes(*served.engine, router);
-  AddMetricsRoute(*served.engine, *served.metrics, router);
-  AddOpenAiRoutes(*served.service, router);
-  AddResponsesRoutes(*served.service, *served.responses, router);
-  AddAnthropicRoutes(*served.service, router);
+  Router router = ApiRouter({*served.engine, *served.metrics, *served.service, *served.responses});
   HttpOptions options = flags.http;
   if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
   GuardPolicy policy = flags.guard;
@@ -187,9 +183,17 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, const ServedModel& 
   served.metrics = std::make_unique<ServerMetrics>(
       MetricFacts{HEARTH_VERSION, isa, "exact", model.name, model.max_context});
   ServiceOptions options;
+  options.neutralise = flags.neutralise;
   options.watch = [&metrics = *served.metrics](std::shared_ptr<EventSink> sink) {
     return metrics.Watch(std::move(sink));
   };
+  if (!flags.keys_path.empty()) {
+    options.limiter = &served.limiter;
+    options.limits_of = [&keys = served.keys](const std::string& id) {
+      return keys.get()->LimitsOf(id);
+    };
+    served.metrics->WatchKeys(served.limiter);
+  }
   if (!flags.log_path.empty()) {
     HEARTH_ASSIGN(served.log, RequestLog::Open(flags.log_path));
     options.observer = served.log.get();
@@ -243,16 +247,6 @@ Status Serve(const ServeFlags& flags) {
   return Status();
 }
 
-Status MakeKey(const std::string& id, bool is_admin) {
-  HEARTH_ASSIGN(const KeyRing::Fresh fresh, KeyRing::Make(id, is_admin));
-  std::printf("%s\n", fresh.key.c_str());
-  std::fprintf(stderr,
-               "That is the key; it is shown this once. Its entry for the \"keys\" of the file:\n"
-               "%s\n",
-               fresh.entry.c_str());
-  return Status();
-}
-
 }  // namespace
 
 void AddServe(CLI::App& app, Command& chosen) {
@@ -278,6 +272,13 @@ void AddServe(CLI::App& app, Command& chosen) {
                   "File for a line of JSON per request, without its text; - for stderr");
   sub->add_option("--responses", flags->responses_path,
                   "File that stored responses are kept in; default memory");
+  const std::map<std::string, Neutralise> neutralise{
+      {"none", Neutralise::kNone}, {"headers", Neutralise::kHeaders}, {"all", Neutralise::kAll}};
+  sub->add_option(
+         "--neutralise", flags->neutralise,
+         "Take out of system prompts' heads what changes with every request and would defeat "
+         "the cache: none, headers (default) or all; replies say x-hearth-neutralised")
+      ->transform(CLI::CheckedTransformer(neutralise));
   sub->add_option("--date", flags->date, "YYYY-MM-DD the model is told; none unless given");
   sub->add_option("--context", flags->engine.max_context, "Tokens of one request, reply included")
       ->check(CLI::Range(16, 1 << 27));
@@ -295,16 +296,6 @@ void AddServe(CLI::App& app, Command& chosen) {
   sub->add_option("--threads", flags->engine.cpu.num_threads, "Default: one per core allowed")
       ->check(CLI::Range(1, 1024));
   sub->callback([&chosen, flags] { chosen = [flags] { return Serve(*flags); }; });
-}
-
-void AddKey(CLI::App& app, Command& chosen) {
-  auto id = std::make_shared<std::string>();
-  auto is_admin = std::make_shared<bool>(false);
-  CLI::App* sub = app.add_subcommand("key", "Make an API key for hearth serve");
-  sub->add_option("id", *id, "A name for logs and limits")->required();
-  sub->add_flag("--admin", *is_admin, "May also administer the server");
-  sub->callback(
-      [&chosen, id, is_admin] { chosen = [id, is_admin] { return MakeKey(*id, *is_admin); }; });
 }
 
 }  // namespace hearth

@@ -24,7 +24,7 @@ class ReplyWriter {
     const bool must_call =
         rules_.tool_choice == ToolChoice::kRequired || rules_.tool_choice == ToolChoice::kNamed;
     if (!tools.empty() && style_.calls == ToolCallStyle::kNone) {
-      return Error(Code::kUnsupported, "this model's chat template has no tool calls");
+      return Error(Code::kUnsupported, "tools: this model's chat template has no tool calls");
     }
     std::string start = WriteReasoning();
     std::string options;

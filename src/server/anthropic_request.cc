@@ -49,27 +49,11 @@ constexpr Field kFields[] = {
 };
 
 ApiError Unsupported(const std::string& path, const std::string& why) {
-  ApiError error = BadField(path, why);
-  error.code = "unsupported_value";
-  return error;
+  return BadField(path, why, "unsupported_value");
 }
 
-// A line that some clients put first and change with every request; it says nothing to a model, and
-// would make every prompt a new one.
-bool IsVolatile(const std::string& text) { return text.starts_with("x-anthropic-billing-header"); }
-
 std::optional<ApiError> ReadSystem(const Json& system, MessageList& out) {
-  if (system.array() == nullptr) {
-    if (system.string() == nullptr) return BadField("system", "must be a string or text blocks");
-    if (!system.string()->empty()) out.AddText("system", *system.string(), "system");
-    return std::nullopt;
-  }
-  JsonArray kept;
-  for (const Json& block : *system.array()) {
-    const std::string* text = StringIn(block, "text");
-    if (text == nullptr || !IsVolatile(*text)) kept.push_back(block);
-  }
-  ApiResult<std::string> text = ReadTextParts(Json(std::move(kept)), "system", {"text"});
+  ApiResult<std::string> text = ReadTextParts(system, "system", {"text"});
   if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
   auto& joined = std::get<std::string>(text);
   if (!joined.empty()) out.AddText("system", std::move(joined), "system");
@@ -232,9 +216,7 @@ std::optional<ApiError> ReadOutput(const Json& config, TurnRequest& out) {
     } else if (name == "format") {
       if (auto error = ReadResponseFormat(value, path, out.answer)) return error;
     } else {
-      ApiError error = BadField(Quoted(path), "there is no such field");
-      error.code = "unknown_parameter";
-      return error;
+      return BadField(Quoted(path), "there is no such field", "unknown_parameter");
     }
   }
   return std::nullopt;

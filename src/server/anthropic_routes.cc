@@ -27,12 +27,9 @@ ApiResult<TurnRequest> Read(const Json& body) {
 ApiResult<Json> CountTokens(const TurnService& service, const Json& body) {
   ApiResult<MessagesRequest> read = ReadMessagesRequest(body, true);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const TurnRequest& turn = std::get<MessagesRequest>(read).turn;
-  if (auto error = service.CheckModel(turn.model)) return *std::move(error);
-  const ServedModel& model = service.model();
-  Result<std::vector<Token>> prompt = model.format->Render(turn.conversation, {.date = model.date});
-  if (!prompt.ok()) return FromStatus(prompt.status());
-  return Json(JsonObject{{"input_tokens", static_cast<int64_t>(prompt->size())}});
+  ApiResult<int64_t> count = service.CountTokens(std::get<MessagesRequest>(std::move(read)).turn);
+  if (auto* error = std::get_if<ApiError>(&count)) return std::move(*error);
+  return Json(JsonObject{{"input_tokens", std::get<int64_t>(count)}});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "server/anthropic_request.h"
 #include "server/anthropic_writer.h"
+#include "server/volatile_text.h"
 
 namespace hearth {
 namespace {
@@ -82,10 +83,12 @@ TEST(MessagesRequest, ReadsToolsAndResults) {
   EXPECT_FALSE(read.turn.parallel_calls);
 }
 
+// A client's block of its own joins to the next one.
 TEST(MessagesRequest, LeavesOutWhatChangesEveryTime) {
-  const MessagesRequest read = MustRead(R"(, "system": [
+  MessagesRequest read = MustRead(R"(, "system": [
       {"type": "text", "text": "x-anthropic-billing-header: cc_version=1; cch=a1b2c;"},
       {"type": "text", "text": "be kind", "cache_control": {"type": "ephemeral"}}])");
+  EXPECT_EQ(NeutraliseVolatile(Neutralise::kHeaders, read.turn.conversation), "billing-header");
   EXPECT_EQ(read.turn.conversation.messages[0].content, "be kind");
 }
 

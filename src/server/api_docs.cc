@@ -30,11 +30,13 @@ means that a field is absent.
 |---|---|---|
 | 400 | `invalid_json`, `unknown_parameter`, `unsupported_parameter`, null | the message names the field and what was expected |
 | 400 | `context_length_exceeded` | prompt and reply do not fit; the message has the numbers; nothing is ever cut |
+| 400 | `grammar_error` | what the reply must look like cannot be kept to; in a stream as its last event |
 | 401 | `invalid_api_key` | no key, or one nobody has |
 | 403 | null | another host's or web page's name (see operate.md), or an admin's key is needed |
 | 404 | `model_not_found`, null | the message says what is served |
 | 413, 431 | null | a body or head beyond the limits |
 | 429 | `overloaded` | the queue is full or the wait too long; `Retry-After` is computed from today's rates |
+| 429 | `rate_limit_exceeded` | more than the key may have (see operate.md); `Retry-After` is computed |
 | 501 | `not_implemented` | a path that other servers have |
 | 503 | `shutting_down`, `shutdown` | it drains |
 | 504 | `expired` | the request's own `timeout` |
@@ -57,6 +59,8 @@ hangs up ends its request within one step.
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
 | `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N` |
 | `traceparent` | as it came |
+| `x-hearth-neutralised` | what was taken out of the prompt's head because it changes with every request; see [operate.md](operate.md) |
+| `x-ratelimit-*` | `limit`, `remaining` and `reset` of `requests` and `tokens`, for keys with such limits |
 | `retry-after` | seconds, with 429 and 503 |
 
 ## Beyond OpenAI's types

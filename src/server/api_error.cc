@@ -5,8 +5,9 @@
 
 namespace hearth {
 
-ApiError BadField(std::string param, std::string message) {
+ApiError BadField(std::string param, std::string message, std::string code) {
   ApiError error;
+  error.code = std::move(code);
   error.message = param + ": " + message;
   error.param = std::move(param);
   return error;

@@ -65,10 +65,9 @@ std::optional<ApiError> ReadToolChoice(const Fields& fields, TurnRequest& out) {
     const Json* function = choice->Find("function");
     const Json* name = function == nullptr ? nullptr : function->Find("name");
     if (name == nullptr || name->string() == nullptr) {
-      ApiError error = BadField(
-          "tool_choice", R"(must be a word or {"type": "function", "function": {"name": ...}})");
-      error.code = "unsupported_value";
-      return error;
+      return BadField("tool_choice",
+                      R"(must be a word or {"type": "function", "function": {"name": ...}})",
+                      "unsupported_value");
     }
     out.tool_choice = ToolChoice::kNamed;
     out.named_tool = *name->string();
@@ -89,9 +88,7 @@ std::optional<ApiError> ReadReasoning(const Fields& fields, TurnRequest& out) {
           member == (name == std::string_view("reasoning") ? "effort" : "reasoning_effort");
       if (value.is_null()) continue;
       if (!is_effort || value.string() == nullptr) {
-        ApiError error = BadField(path.substr(0, 120), "not supported");
-        error.code = "unsupported_parameter";
-        return error;
+        return BadField(path.substr(0, 120), "not supported", "unsupported_parameter");
       }
       if (auto error = ReadEffort(*value.string(), path, out)) return error;
     }

@@ -162,6 +162,12 @@ std::string ChatWriter::End(const TurnUsage& usage) {
 
 std::string ChatWriter::Fail(const ApiError& error) { return AsEvent(OpenAiError(error)); }
 
+std::string ChatWriter::Progress(const PromptProgress& progress) const {
+  Json chunk = Envelope("chat.completion.chunk", {});
+  chunk.object()->push_back({"prompt_progress", ProgressAsJson(progress)});
+  return AsEvent(chunk);
+}
+
 Json ChatWriter::WholeChoice(int index) const {
   const Choice& choice = choices_[static_cast<size_t>(index)];
   JsonObject message{

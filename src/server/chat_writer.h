@@ -21,6 +21,7 @@ class ChatWriter : public ReplyWriter {
   std::string EndChoice(int choice, const ChoiceEnd& end) override;
   std::string End(const TurnUsage& usage) override;
   std::string Fail(const ApiError& error) override;
+  std::string Progress(const PromptProgress& progress) const override;
   std::string Whole(const TurnUsage& usage) override;
 
  private:

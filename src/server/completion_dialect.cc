@@ -184,6 +184,12 @@ std::string CompletionWriter::End(const TurnUsage& usage) {
 
 std::string CompletionWriter::Fail(const ApiError& error) { return AsEvent(OpenAiError(error)); }
 
+std::string CompletionWriter::Progress(const PromptProgress& progress) const {
+  Json chunk = Envelope({});
+  chunk.object()->push_back({"prompt_progress", ProgressAsJson(progress)});
+  return AsEvent(chunk);
+}
+
 std::string CompletionWriter::Whole(const TurnUsage& usage) {
   JsonArray choices;
   for (size_t i = 0; i < choices_.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "server/api_error.h"
 #include "server/cache_report.h"
+#include "server/turn_limits.h"
 
 namespace hearth {
 namespace {
@@ -14,8 +15,16 @@ double SecondsBetween(Exchange::Time from, Exchange::Time to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+int64_t NowUs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 // No 200 for a failure: what a request that did not reach its end is answered.
-ApiError WhyItEnded(const RequestRecord& record) {
+ApiError WhyItEnded(const RequestRecord& record, const std::string& mask_field) {
+  if (record.finish == Finish::kMask) {
+    return BadField(mask_field, "cannot be kept to: " + record.detail, NameOf(record.finish));
+  }
   ApiError error;
   error.type = "server_error";
   error.code = NameOf(record.finish);
@@ -100,13 +109,23 @@ void Exchange::Cancel() {
 
 void Exchange::Ping(Time now, const EngineSnapshot& snapshot) {
   const std::lock_guard lock(mu_);
-  if (is_over_ || !form_.streams || !has_begun_ || now - last_write_ < house_.ping_every) return;
-  last_write_ = now;
-  // While the prompt is read, a line for people with curl says how far that is.
+  if (is_over_ || !form_.streams || !has_begun_) return;
+  const bool is_silent = now - last_write_ >= house_.ping_every;
+  if (!is_silent && !form_.wants_progress) return;
   for (const SequenceRow& row : snapshot.rows) {
     if (row.id != ids_.front() || row.num_generated > 0) continue;
-    reply_->Write(Printf(": %d of %d prompt tokens\n", row.num_computed, row.num_prompt));
+    if (form_.wants_progress &&
+        std::exchange(last_progress_, row.num_computed) != row.num_computed) {
+      last_write_ = now;
+      reply_->Write(writer_->Progress({row.num_prompt, row.num_cached, row.num_computed}));
+    }
+    // Also a line for people with curl.
+    if (is_silent) {
+      reply_->Write(Printf(": %d of %d prompt tokens\n", row.num_computed, row.num_prompt));
+    }
   }
+  if (!is_silent) return;
+  last_write_ = now;
   reply_->Write(writer_->Ping());
 }
 
@@ -183,24 +202,10 @@ void Exchange::Work() {
   }
 }
 
-void Exchange::Observe(Choice& choice, int count) {
-  if (house_.observer == nullptr || count == 0) return;
-  const Time now = std::chrono::steady_clock::now();
-  if (choice.last_token == Time()) {
-    house_.observer->OnFirstToken(SecondsBetween(form_.arrived, now));
-    --count;
-  }
-  if (count > 0 && choice.last_token != Time()) {
-    house_.observer->OnMoreTokens(count, SecondsBetween(choice.last_token, now));
-  }
-  choice.last_token = now;
-}
-
 bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
                        const std::optional<RequestRecord>& record, std::string& bytes) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   Turn& turn = choice.turn;
-  Observe(choice, static_cast<int>(tokens.size()));
   const bool was_stopped = turn.is_stopped();
   std::vector<Delta> deltas;
   for (const TokenEvent& event : tokens) turn.Feed(event.token, event.logprobs.get(), deltas);
@@ -228,6 +233,14 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
 std::vector<HttpHeader> Exchange::Headers() const {
   std::vector<HttpHeader> headers{{"x-request-id", form_.request_id}};
   if (!form_.traceparent.empty()) headers.push_back({"traceparent", form_.traceparent});
+  if (!form_.neutralised.empty()) {
+    headers.push_back({"x-hearth-neutralised", form_.neutralised});
+  }
+  if (form_.hold != nullptr) {
+    for (HttpHeader& header : RateHeaders(form_.hold->standing(NowUs()))) {
+      headers.push_back(std::move(header));
+    }
+  }
   return headers;
 }
 
@@ -262,7 +275,7 @@ void Exchange::End(std::string bytes) {
 // A stream that has begun says so in an error event and lacks its last one; a whole answer has its
 // own status.
 void Exchange::EndBadly(const RequestRecord& record, std::string bytes) {
-  const ApiError error = WhyItEnded(record);
+  const ApiError error = WhyItEnded(record, form_.mask_field);
   Cancel();  // the other choices
   if (form_.streams) return Close(error.status, error.code, bytes + writer_->Fail(error), {}, "");
   std::vector<HttpHeader> headers;
@@ -282,7 +295,14 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
                       {},
                       0,
                       0,
-                      SecondsBetween(form_.arrived, std::chrono::steady_clock::now())};
+                      SecondsBetween(form_.arrived, std::chrono::steady_clock::now()),
+                      form_.neutralised};
+  // Before the last byte: a client that asks again at once must find its place free.
+  if (form_.hold != nullptr) {
+    int64_t generated = 0;
+    for (const Choice& choice : choices_) generated += choice.turn.num_tokens();
+    form_.hold->End(generated, NowUs());
+  }
   for (HttpHeader& header : Headers()) headers.push_back(std::move(header));
   headers.push_back({"content-type", "application/json"});
   {

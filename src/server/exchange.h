@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "http/message.h"
+#include "server/rate_limiter.h"
 #include "server/reply_writer.h"
 #include "server/turn.h"
 #include "server/workers.h"
@@ -25,16 +26,14 @@ struct TurnOutcome {
   std::vector<RequestRecord> records;  // one per choice; none when it was not let in
   int num_reasoning_tokens = 0, num_calls = 0;
   double seconds = 0;  // from its head to the last byte handed over
+  std::string neutralised = {};
 };
 
 // Thread: any; must not block.
 class TurnObserver {
  public:
   virtual ~TurnObserver() = default;
-  virtual void OnFirstToken(double /*seconds since it came*/) {}
-  // Tokens of one choice that came together, this long after those before.
-  virtual void OnMoreTokens(int /*count*/, double /*seconds*/) {}
-  virtual void OnEnd(const TurnOutcome&) {}
+  virtual void OnEnd(const TurnOutcome& outcome) = 0;
 };
 
 // Where exchanges live. All of it outlives them.
@@ -56,6 +55,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     int choices_per_prompt = 1;
     Time arrived;
     std::function<std::string(const ApiError&)> describe_error;
+    std::shared_ptr<RateHold> hold = nullptr;  // on its key's limits; null: there are none
+    std::string mask_field = {};               // what is to blame when its mask fails
+    bool wants_progress = false;
+    std::string neutralised = {};  // what its prompt was freed of; see volatile_text.h
   };
   Exchange(const ExchangeHouse& house, std::shared_ptr<HttpReply> reply, std::vector<Turn> turns,
            std::unique_ptr<ReplyWriter> writer, Form form);
@@ -79,9 +82,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   struct Choice {
     explicit Choice(Turn t) : turn(std::move(t)) {}
-    Turn turn;  // of the worker, with the two below
+    Turn turn;  // of the worker, with the one below
     bool is_ended = false;
-    Time last_token;
     std::vector<TokenEvent> pending;  // these two under mu_
     std::optional<RequestRecord> record;
   };
@@ -91,7 +93,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void OnFinish(int choice, const RequestRecord& record);
   void Schedule();
   void Work();
-  void Observe(Choice& choice, int count);
   // What came of one choice, as bytes; true when it has ended.
   bool Advance(int index, std::vector<TokenEvent> tokens,
                const std::optional<RequestRecord>& record, std::string& bytes);
@@ -114,6 +115,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::vector<Choice> choices_;
   bool is_scheduled_ = false, has_begun_ = false, is_over_ = false, is_gone_ = false;
   Time last_write_;
+  int last_progress_ = -1;
 };
 
 }  // namespace hearth

@@ -60,9 +60,7 @@ std::optional<ApiError> CheckMember(const JsonMember& member, const Field& field
   if (value.is_null()) return std::nullopt;
   if (field.use == FieldUse::kRefused) {
     if (!field.neutral.empty() && WriteJson(value) == field.neutral) return std::nullopt;
-    ApiError error = BadField(name, "not supported: " + std::string(field.doc));
-    error.code = "unsupported_parameter";
-    return error;
+    return BadField(name, "not supported: " + std::string(field.doc), "unsupported_parameter");
   }
   if (!IsKind(value, field.kind)) {
     return BadField(name, "must be of type " + std::string(NameOf(field.kind)));
@@ -120,9 +118,7 @@ ApiResult<Fields> ReadFields(const Json& body, std::span<const Field> table) {
     const auto at = std::find_if(table.begin(), table.end(),
                                  [&](const Field& field) { return field.name == member.first; });
     if (at == table.end()) {
-      ApiError error = BadField(member.first.substr(0, 80), "there is no such field");
-      error.code = "unknown_parameter";
-      return error;
+      return BadField(member.first.substr(0, 80), "there is no such field", "unknown_parameter");
     }
     if (auto error = CheckMember(member, *at)) return *std::move(error);
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is the process alive, and does it make progress? Two different questions.
 #pragma once
-#include <atomic>
-
 #include "engine/engine.h"
 #include "http/router.h"
 namespace hearth {

@@ -6,6 +6,7 @@
 #include <openssl/rand.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -37,6 +38,62 @@ bool IsId(std::string_view id) {
   });
 }
 
+// The names of a keys file's limits; the numbers' places in KeyLimits.
+constexpr std::array<const char*, kNumPriorities> kPriorities{"urgent", "normal", "low", "idle"};
+constexpr int64_t kMaxLimit = int64_t{1} << 30;
+
+Status ReadLimit(const std::string& name, const Json& value, KeyLimits& out) {
+  if (name == "max_priority") {
+    const std::string* word = value.string();
+    const auto* found = std::find_if(kPriorities.begin(), kPriorities.end(),
+                                     [&](const char* p) { return word != nullptr && *word == p; });
+    if (found == kPriorities.end()) {
+      return Error(Code::kInvalid, "max_priority: urgent, normal, low or idle");
+    }
+    out.max_priority = static_cast<Priority>(found - kPriorities.begin());
+    return Status();
+  }
+  const std::optional<int64_t> number = value.integer();
+  if (!number || *number < 1 || *number > kMaxLimit) {
+    return Error(Code::kInvalid, "%s: a number from 1 to %lld", Quoted(name).c_str(),
+                 static_cast<long long>(kMaxLimit));
+  }
+  if (name == "max_concurrent") {
+    out.max_concurrent = static_cast<int>(*number);
+  } else if (name == "requests_per_minute") {
+    out.requests_per_minute = *number;
+  } else if (name == "tokens_per_minute") {
+    out.tokens_per_minute = *number;
+  } else if (name == "max_tokens_per_request") {
+    out.max_tokens_per_request = static_cast<int>(*number);
+  } else {
+    return Error(Code::kInvalid, "%s: unknown limit", Quoted(name).c_str());
+  }
+  return Status();
+}
+
+Result<KeyLimits> ReadLimits(const Json& json) {
+  if (json.object() == nullptr) return Error(Code::kInvalid, "must be an object");
+  KeyLimits limits;
+  for (const auto& [name, value] : *json.object()) HEARTH_TRY(ReadLimit(name, value, limits));
+  return limits;
+}
+
+JsonObject LimitsAsJson(const KeyLimits& limits) {
+  JsonObject out;
+  const auto add = [&](const char* name, int64_t value) {
+    if (value > 0) out.push_back({name, value});
+  };
+  add("max_concurrent", limits.max_concurrent);
+  add("requests_per_minute", limits.requests_per_minute);
+  add("tokens_per_minute", limits.tokens_per_minute);
+  add("max_tokens_per_request", limits.max_tokens_per_request);
+  if (limits.max_priority != Priority::kNormal) {
+    out.push_back({"max_priority", kPriorities[static_cast<size_t>(limits.max_priority)]});
+  }
+  return out;
+}
+
 }  // namespace
 
 KeyRing::Digest KeyRing::HashOf(std::string_view salt, std::string_view key) {
@@ -55,6 +112,10 @@ Result<KeyRing::Entry> KeyRing::ParseEntry(const Json& json) {
     if (name == "admin") {
       if (value.boolean() == nullptr) return Error(Code::kInvalid, "admin: must be true or false");
       entry.info.is_admin = *value.boolean();
+      continue;
+    }
+    if (name == "limits") {
+      HEARTH_ASSIGN(entry.info.limits, ReadLimits(value).Within("limits"));
       continue;
     }
     std::string* to = name == "id" ? &entry.info.id : name == "salt" ? &entry.salt : nullptr;
@@ -91,7 +152,6 @@ Result<KeyRing> KeyRing::Parse(std::string_view text) {
         return Error(Code::kInvalid, "keys[%zu]: the id %s is taken", i, entry->info.id.c_str());
       }
     }
-    entry->info.tenant = static_cast<uint32_t>(i + 1);
     ring.entries_.push_back(*std::move(entry));
   }
   return ring;
@@ -108,7 +168,14 @@ const KeyInfo* KeyRing::Find(std::string_view key) const {
   return found;
 }
 
-Result<KeyRing::Fresh> KeyRing::Make(std::string_view id, bool is_admin) {
+KeyLimits KeyRing::LimitsOf(std::string_view id) const {
+  for (const Entry& entry : entries_) {
+    if (entry.info.id == id) return entry.info.limits;
+  }
+  return {};
+}
+
+Result<KeyRing::Fresh> KeyRing::Make(std::string_view id, bool is_admin, const KeyLimits& limits) {
   if (!IsId(id)) return Error(Code::kInvalid, "an id is 1 to 64 of a-z A-Z 0-9 - _ .");
   Digest secret{};
   std::array<unsigned char, 16> salt{};
@@ -118,10 +185,13 @@ Result<KeyRing::Fresh> KeyRing::Make(std::string_view id, bool is_admin) {
   }
   Fresh fresh;
   fresh.key = "hearth-" + AsHex(secret);
-  fresh.entry = WriteJson(JsonObject{{"id", id},
-                                     {"salt", AsHex(salt)},
-                                     {"sha256", AsHex(HashOf(AsHex(salt), fresh.key))},
-                                     {"admin", is_admin}});
+  JsonObject entry{{"id", id},
+                   {"salt", AsHex(salt)},
+                   {"sha256", AsHex(HashOf(AsHex(salt), fresh.key))},
+                   {"admin", is_admin}};
+  JsonObject said = LimitsAsJson(limits);
+  if (!said.empty()) entry.push_back({"limits", std::move(said)});
+  fresh.entry = WriteJson(entry);
   return fresh;
 }
 

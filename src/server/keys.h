@@ -8,23 +8,26 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/rate_limiter.h"
 namespace hearth {
 
 struct KeyInfo {
-  std::string id;       // shown in logs and metrics; the key itself never is
-  uint32_t tenant = 0;  // from 1; equal ids are one tenant
+  std::string id;  // shown in logs and metrics; the key itself never is
   bool is_admin = false;
+  KeyLimits limits;
 };
 
 // Thread: immutable once made; a reload makes another one.
 class KeyRing {
  public:
-  // The text of a keys file: {"keys": [{"id", "salt", "sha256", "admin"}]}. Unknown members, double
-  // ids and malformed hashes are refused by their place.
+  // The text of a keys file: {"keys": [{"id", "salt", "sha256", "admin", "limits"}]}, the last two
+  // optional. Unknown members, double ids and malformed hashes are refused by their place.
   static Result<KeyRing> Parse(std::string_view text);
   // Null when nobody has this key. Takes the same time whichever entry matches, or none: every
   // entry is hashed and compared in full.
   const KeyInfo* Find(std::string_view key) const;
+  // By name; none for a name that is not here.
+  KeyLimits LimitsOf(std::string_view id) const;
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
 
@@ -32,7 +35,7 @@ class KeyRing {
   struct Fresh {
     std::string key, entry;
   };
-  static Result<Fresh> Make(std::string_view id, bool is_admin);
+  static Result<Fresh> Make(std::string_view id, bool is_admin, const KeyLimits& limits = {});
 
  private:
   using Digest = std::array<unsigned char, 32>;

@@ -13,13 +13,39 @@ TEST(KeyRing, KnowsTheKeysItMade) {
   ASSERT_NE(ring->Find(a.key), nullptr);
   EXPECT_EQ(ring->Find(a.key)->id, "laptop");
   EXPECT_FALSE(ring->Find(a.key)->is_admin);
-  EXPECT_EQ(ring->Find(b.key)->tenant, 2u);
+  EXPECT_EQ(ring->Find(b.key)->id, "ops");
   EXPECT_TRUE(ring->Find(b.key)->is_admin);
   EXPECT_EQ(ring->Find(""), nullptr);
   EXPECT_EQ(ring->Find(a.key + "0"), nullptr);
   EXPECT_EQ(ring->Find(a.key.substr(0, a.key.size() - 1)), nullptr);
   EXPECT_EQ(ring->Find(std::string(100'000, 'x')), nullptr);
   EXPECT_EQ(a.entry.find(a.key), std::string::npos) << "the file must not hold the key";
+}
+
+std::string WithLimits(const std::string& limits) {
+  return R"({"keys": [{"id": "a", "salt": ")" + std::string(16, 'b') + R"(", "sha256": ")" +
+         std::string(64, 'a') + R"(", "limits": )" + limits + "}]}";
+}
+
+TEST(KeyRing, KeepsLimitsAndReadsFilesWithoutThem) {
+  const KeyLimits limits{.max_concurrent = 2,
+                         .requests_per_minute = 30,
+                         .tokens_per_minute = 9000,
+                         .max_tokens_per_request = 700,
+                         .max_priority = Priority::kLow};
+  const auto a = *KeyRing::Make("a", false, limits), b = *KeyRing::Make("b", false);
+  EXPECT_EQ(b.entry.find("limits"), std::string::npos);
+  auto ring = KeyRing::Parse("{\"keys\": [" + b.entry + "," + a.entry + "]}");
+  ASSERT_TRUE(ring.ok()) << ring.status().message();
+  const KeyLimits read = ring->LimitsOf("a");
+  EXPECT_EQ(read.max_concurrent, 2);
+  EXPECT_EQ(read.requests_per_minute, 30);
+  EXPECT_EQ(read.tokens_per_minute, 9000);
+  EXPECT_EQ(read.max_tokens_per_request, 700);
+  EXPECT_EQ(read.max_priority, Priority::kLow);
+  EXPECT_EQ(ring->LimitsOf("b").tokens_per_minute, 0);
+  EXPECT_EQ(ring->LimitsOf("b").max_priority, Priority::kNormal);
+  EXPECT_TRUE(KeyRing::Parse(WithLimits(R"({"max_priority": "urgent"})")).ok());
 }
 
 TEST(KeyRing, RefusesMalformedFiles) {
@@ -43,6 +69,12 @@ TEST(KeyRing, RefusesMalformedFiles) {
           "\", \"x\": \"y\"}]}",
       "{\"keys\": [{\"id\": \"a\", \"salt\": \"" + salt + "\", \"sha256\": \"" + hash +
           "\", \"admin\": 1}]}",
+      WithLimits("[]"),
+      WithLimits("{\"max_concurrent\": 0}"),
+      WithLimits("{\"tokens_per_minute\": 1.5}"),
+      WithLimits("{\"requests_per_minute\": \"3\"}"),
+      WithLimits("{\"max_priority\": \"high\"}"),
+      WithLimits("{\"requests_per_hour\": 3}"),
   };
   for (const std::string& text : bad) EXPECT_FALSE(KeyRing::Parse(text).ok()) << text;
   EXPECT_FALSE(KeyRing::Make("no blanks", false).ok());

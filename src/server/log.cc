@@ -50,6 +50,7 @@ Json OutcomeAsJson(const TurnOutcome& outcome, int64_t now_ms) {
                   {"seconds", outcome.seconds},  {"reasoning_tokens", outcome.num_reasoning_tokens},
                   {"calls", outcome.num_calls},  {"choices", std::move(choices)}};
   if (!outcome.traceparent.empty()) line.push_back({"traceparent", outcome.traceparent});
+  if (!outcome.neutralised.empty()) line.push_back({"neutralised", outcome.neutralised});
   return line;
 }
 

@@ -22,9 +22,8 @@ ApiResult<std::string> ReadTextParts(const Json& content, const std::string& pat
     const std::string* type = StringIn(part, "type");
     if (type == nullptr) return BadField(at + ".type", "must be a string");
     if (std::find(text_types.begin(), text_types.end(), *type) == text_types.end()) {
-      ApiError error = BadField(at + ".type", Quoted(*type) + " is not read here, only text");
-      error.code = "unsupported_value";
-      return error;
+      return BadField(at + ".type", Quoted(*type) + " is not read here, only text",
+                      "unsupported_value");
     }
     const std::string* piece = StringIn(part, *type == "refusal" ? "refusal" : "text");
     if (piece == nullptr) return BadField(at + ".text", "must be a string");

@@ -106,10 +106,10 @@ void AddFinished(const EngineSnapshot& snapshot, MetricFamilies& out) {
     const auto finish = static_cast<Finish>(i);
     const auto count = static_cast<double>(snapshot.num_finished[i]);
     ours.push_back({{{"reason", NameOf(finish)}}, count});
-    const char* reason = finish == Finish::kStop     ? "stop"
-                         : finish == Finish::kLength ? "length"
-                         : finish == Finish::kError  ? "error"
-                                                     : "abort";
+    const char* reason = finish == Finish::kStop                               ? "stop"
+                         : finish == Finish::kLength                           ? "length"
+                         : finish == Finish::kError || finish == Finish::kMask ? "error"
+                                                                               : "abort";
     theirs[reason] += count;
   }
   out.Counters("hearth_requests_finished_total", "Requests that ended, by how.", ours);

@@ -60,11 +60,13 @@ struct ServerMetrics::Impl {
   Histogram first_token{kFirstToken}, between_tokens{kBetweenTokens}, wait{kWait}, whole{kWhole};
   Histogram prompt{kTokens}, reply{kTokens};
   std::atomic<uint64_t> num_generated{0};
+  const RateLimiter* keys = nullptr;
   mutable std::mutex mu;
   std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners;
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
+  void AddKeys(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
   // What passes from the engine to a client, measured on the engine's thread.
   class Meter;
@@ -150,6 +152,28 @@ void ServerMetrics::Impl::AddHttp(MetricFamilies& out) const {
                refusals);
 }
 
+void ServerMetrics::Impl::AddKeys(MetricFamilies& out) const {
+  if (keys == nullptr) return;
+  std::vector<LabelledValue> requests, running, refused, tokens;
+  for (const RateLimiter::Counts& each : keys->counts()) {
+    const auto add = [&](std::vector<LabelledValue>& to, int64_t value, MetricLabels more) {
+      more.insert(more.begin(), {"key", each.key});
+      to.push_back({std::move(more), static_cast<double>(value)});
+    };
+    add(requests, each.num_requests, {});
+    add(running, each.num_running, {});
+    add(refused, each.refused_concurrent, {{"limit", "concurrent"}});
+    add(refused, each.refused_requests, {{"limit", "requests"}});
+    add(refused, each.refused_tokens, {{"limit", "tokens"}});
+    add(tokens, each.prompt_tokens, {{"kind", "prompt"}});
+    add(tokens, each.generated_tokens, {{"kind", "generated"}});
+  }
+  out.Counters("hearth_key_requests_total", "Requests of a key within its limits.", requests);
+  out.Gauges("hearth_key_running_replies", "Replies of a key now running or waiting.", running);
+  out.Counters("hearth_key_refused_total", "Requests of a key beyond a limit.", refused);
+  out.Counters("hearth_key_tokens_total", "Tokens that a key was charged.", tokens);
+}
+
 void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
   out.Gauges("hearth_build_info", "Always 1; the labels say what runs.",
              {{{{"version", facts.version}, {"isa", facts.isa}, {"numerics", facts.numerics}}, 1}});
@@ -173,6 +197,8 @@ void ServerMetrics::AddListener(std::string name, std::function<HttpCounts()> co
   impl_->listeners.emplace_back(std::move(name), std::move(counts));
 }
 
+void ServerMetrics::WatchKeys(const RateLimiter& limiter) { impl_->keys = &limiter; }
+
 void ServerMetrics::ForgetListeners() {
   const std::lock_guard lock(impl_->mu);
   impl_->listeners.clear();
@@ -184,6 +210,7 @@ std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) con
   AddEngine(snapshot, families);
   impl_->AddTimes(snapshot, families);
   impl_->AddHttp(families);
+  impl_->AddKeys(families);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families.all());
   return std::move(out).str();

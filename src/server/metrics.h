@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "http/http_server.h"
 #include "http/router.h"
+#include "server/rate_limiter.h"
 namespace hearth {
 
 // What does not change while the process runs.
@@ -35,6 +36,8 @@ class ServerMetrics {
   // `counts` is asked at every scrape until Forget, which must come before what it looks at goes.
   void AddListener(std::string name, std::function<HttpCounts()> counts);
   void ForgetListeners();
+  // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
+  void WatchKeys(const RateLimiter& limiter);
 
   enum class Names : unsigned char { kOurs, kBoth };
   // The whole page, in Prometheus' text format.

@@ -64,4 +64,17 @@ Result<std::unique_ptr<TokenMask>> ReplyMasks::New(const TurnRequest& request) {
   return NewTextMask(tools, rules, style_, tokenizer_, stop_tokens_, compiler_);
 }
 
+std::string MaskField(const TurnRequest& request) {
+  return request.answer.field.empty() ? "tools" : request.answer.field;
+}
+
+ApiError MaskError(const Status& status, const TurnRequest& request) {
+  const bool ran_out = status.code() == Code::kExhausted;
+  ApiError error = FromStatus(ran_out ? Status(Code::kInvalid, status.message()) : status);
+  const bool is_choice = error.message.starts_with("tool_choice:");
+  const bool is_tool = error.message.starts_with("tool ") || error.message.starts_with("tools:");
+  error.param = is_choice ? "tool_choice" : is_tool ? "tools" : MaskField(request);
+  return error;
+}
+
 }  // namespace hearth

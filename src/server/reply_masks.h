@@ -4,11 +4,13 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/token_mask.h"
 #include "grammar/compiler.h"
 #include "grammar/harmony_mask.h"
 #include "grammar/text_mask.h"
+#include "server/api_error.h"
 #include "server/turn_request.h"
 namespace hearth {
 
@@ -22,7 +24,6 @@ class ReplyMasks {
   // Null when any text is a reply. An error names the field that cannot be enforced. Compiles: call
   // it where requests are read.
   Result<std::unique_ptr<TokenMask>> New(const TurnRequest& request);
-  bool is_harmony() const { return harmony_ != nullptr; }
 
  private:
   ReplyMasks(const Tokenizer& tokenizer, std::vector<Token> stop_tokens, TextReplyStyle style,
@@ -35,5 +36,10 @@ class ReplyMasks {
   GrammarCompiler compiler_;
   std::unique_ptr<HarmonyMasks> harmony_;
 };
+
+// The field that a request's mask holds its reply to, for errors.
+std::string MaskField(const TurnRequest& request);
+// What cannot be enforced: always the client's to change, whatever the grammar engine ran out of.
+ApiError MaskError(const Status& status, const TurnRequest& request);
 
 }  // namespace hearth

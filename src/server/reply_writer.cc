@@ -10,4 +10,9 @@ std::string AsEvent(const std::string& name, const Json& json) {
   return "event: " + name + "\n" + AsEvent(json);
 }
 
+Json ProgressAsJson(const PromptProgress& progress) {
+  return JsonObject{
+      {"total", progress.total}, {"cache", progress.cached}, {"processed", progress.processed}};
+}
+
 }  // namespace hearth

@@ -35,6 +35,12 @@ struct ReplyFacts {
   int num_prompt = 0;  // tokens of all prompts
 };
 
+// How much of a prompt is read.
+struct PromptProgress {
+  int total = 0, cached = 0;
+  int processed = 0;  // the cached ones included
+};
+
 // Writes one reply. The same calls are made whether the client wants a stream or not: without one
 // the bytes are thrown away and Whole is sent, so that the two can never differ. What it returns
 // are whole server-sent events, or nothing.
@@ -50,6 +56,8 @@ class ReplyWriter {
   virtual std::string Fail(const ApiError& error) = 0;
   // Thread: any, at any time.
   virtual std::string Ping() const { return ": ping\n\n"; }
+  // For those who asked for it, while the prompt is read. Thread: as Ping.
+  virtual std::string Progress(const PromptProgress&) const { return ""; }
   // Everything that was added, as the JSON of one body. After End.
   virtual std::string Whole(const TurnUsage& usage) = 0;
 };
@@ -66,5 +74,7 @@ struct Dialect {
 // "data: {…}\n\n", or with a name "event: name\ndata: {…}\n\n".
 std::string AsEvent(const Json& json);
 std::string AsEvent(const std::string& name, const Json& json);
+// What chunks of OpenAI's forms say under `prompt_progress`.
+Json ProgressAsJson(const PromptProgress& progress);
 
 }  // namespace hearth

@@ -97,13 +97,10 @@ ApiResult<Json> CountTokens(const TurnService& service, ResponseStore& store, co
                             const HttpRequest& http) {
   ApiResult<ResponsesRequest> read = ReadRequest(store, body, http);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const TurnRequest& turn = std::get<ResponsesRequest>(read).turn;
-  if (auto error = service.CheckModel(turn.model)) return *std::move(error);
-  const ServedModel& model = service.model();
-  Result<std::vector<Token>> prompt = model.format->Render(turn.conversation, {.date = model.date});
-  if (!prompt.ok()) return FromStatus(prompt.status());
-  return Json(JsonObject{{"object", "response.input_tokens"},
-                         {"input_tokens", static_cast<int64_t>(prompt->size())}});
+  ApiResult<int64_t> count = service.CountTokens(std::get<ResponsesRequest>(std::move(read)).turn);
+  if (auto* error = std::get_if<ApiError>(&count)) return std::move(*error);
+  return Json(
+      JsonObject{{"object", "response.input_tokens"}, {"input_tokens", std::get<int64_t>(count)}});
 }
 
 // A stored response of whoever asks.

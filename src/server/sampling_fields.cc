@@ -30,9 +30,14 @@ constexpr Field kSharedFields[] = {
     {"model", kString, kHonoured, 0, 256, "the name of the model that is served"},
     {"n", kInteger, kHonoured, 1, 16, "choices"},
     {"presence_penalty", kNumber, kHonoured, -2, 2, "taken off a token's logit once it occurred"},
-    {"priority", kInteger, kHonoured, 0, 2, "0 normal, 1 low, 2 when nobody else wants anything"},
+    {"priority", kInteger, kHonoured, -1, 2,
+     "-1 urgent, 0 normal, 1 low, 2 when nobody else wants anything; at most what the key may "
+     "have"},
     {"repetition_penalty", kNumber, kHonoured, 0.01, 10,
      "divides the logits of tokens that occurred"},
+    {"return_progress", kBoolean, kHonoured, 0, 0,
+     "while a stream's prompt is read, chunks without choices tell how much of it is, under "
+     "`prompt_progress`: `total`, `cache`, `processed`"},
     {"seed", kInteger, kHonoured, 0, 0, "the same seed and request give the same reply, always"},
     {"stop", kAny, kHonoured, 0, 0, "a string or up to 16 of them; never part of the reply"},
     {"stop_token_ids", kArray, kHonoured, 0, 64, "tokens that end the reply"},
@@ -160,9 +165,7 @@ std::optional<ApiError> ReadGuide(const std::string& kind, const Json& value,
     return std::nullopt;
   }
   if (kind != "regex" && kind != "grammar") {
-    ApiError error = BadField(path, "not supported");
-    error.code = "unsupported_parameter";
-    return error;
+    return BadField(path, "not supported", "unsupported_parameter");
   }
   if (value.string() == nullptr) return BadField(path, "must be a string");
   out.kind = kind == "regex" ? AnswerShape::Kind::kRegex : AnswerShape::Kind::kLark;
@@ -196,9 +199,7 @@ std::optional<ApiError> ReadStreamOptions(const Fields& fields, TurnRequest& out
     if (name == "include_usage") {
       out.wants_usage = value.boolean() != nullptr && *value.boolean();
     } else if (name != "include_obfuscation" && name != "continuous_usage_stats") {
-      ApiError error = BadField(path.substr(0, 120), "there is no such field");
-      error.code = "unknown_parameter";
-      return error;
+      return BadField(path.substr(0, 120), "there is no such field", "unknown_parameter");
     }
   }
   return std::nullopt;
@@ -272,12 +273,11 @@ std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out) {
   out.max_tokens = static_cast<int>(fields.integer("max_tokens").value_or(0));
   out.num_choices = static_cast<int>(fields.integer("n").value_or(1));
   out.streams = fields.flag("stream", false);
+  out.wants_progress = fields.flag("return_progress", false);
   out.cache_salt = fields.text("cache_salt").value_or("");
   out.timeout_us = static_cast<int64_t>(fields.number("timeout").value_or(0) * 1e6);
   const int64_t priority = fields.integer("priority").value_or(0);
-  out.priority = priority == 0   ? Priority::kNormal
-                 : priority == 1 ? Priority::kLow
-                                 : Priority::kIdle;
+  out.priority = static_cast<Priority>(priority + static_cast<int64_t>(Priority::kNormal));
   return std::nullopt;
 }
 

@@ -26,20 +26,19 @@ constexpr Field kDetokenizeFields[] = {
     {"tokens", kArray, kHonoured, 0, 1 << 20, "token ids"},
 };
 
-ApiResult<std::vector<Token>> TokensFor(const Fields& fields, const ServedModel& model) {
+ApiResult<std::vector<Token>> TokensFor(const Fields& fields, const TurnService& service) {
   const Json* messages = fields.find("messages");
   if (const std::optional<std::string> prompt = fields.text("prompt")) {
     if (messages != nullptr) return BadField("prompt", "either this or messages");
-    return PlainTokens(*model.tokenizer, *prompt, fields.flag("add_special_tokens", true));
+    return PlainTokens(*service.model().tokenizer, *prompt,
+                       fields.flag("add_special_tokens", true));
   }
   if (messages == nullptr) return BadField("prompt", "either this or messages is needed");
   JsonObject conversation{{"messages", *messages}};
   if (const Json* tools = fields.find("tools")) conversation.push_back({"tools", *tools});
   Result<Conversation> read = ParseConversation(Json(std::move(conversation)));
   if (!read.ok()) return FromStatus(read.status());
-  Result<std::vector<Token>> rendered = model.format->Render(*read, {.date = model.date});
-  if (!rendered.ok()) return FromStatus(rendered.status());
-  return *std::move(rendered);
+  return service.Render(*std::move(read));
 }
 
 ApiResult<Json> Tokenize(const TurnService& service, const Json& body) {
@@ -48,7 +47,7 @@ ApiResult<Json> Tokenize(const TurnService& service, const Json& body) {
   const Fields& fields = std::get<Fields>(read);
   if (auto error = service.CheckModel(fields.text("model").value_or(""))) return *std::move(error);
   const ServedModel& model = service.model();
-  ApiResult<std::vector<Token>> found = TokensFor(fields, model);
+  ApiResult<std::vector<Token>> found = TokensFor(fields, service);
   if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
   const bool wants_strings = fields.flag("return_token_strs", false);
   JsonArray ids, strings;

@@ -60,7 +60,8 @@ struct TurnRequest {
   std::optional<int> reasoning_tokens;  // 0: none; absent: no bound
 
   bool streams = false;
-  bool wants_usage = false;  // at the end of a stream
+  bool wants_usage = false;     // at the end of a stream
+  bool wants_progress = false;  // at its beginning, while the prompt is read
   Priority priority = Priority::kNormal;
   int64_t timeout_us = 0;
   std::string cache_salt;

@@ -13,7 +13,9 @@
 #include <utility>
 
 #include "base/mix.h"
+#include "engine/replies.h"
 #include "server/domain.h"
+#include "server/turn_limits.h"
 
 namespace hearth {
 namespace {
@@ -47,6 +49,10 @@ ApiError TooManyUnread() {
   ApiError error = FromStatus(Status(Code::kExhausted, "too many requests wait to be read"));
   error.retry_after_s = 1;
   return error;
+}
+
+int64_t AsUs(Steady::time_point time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
 // Unguessable, so that one client cannot name another's reply.
@@ -86,16 +92,23 @@ struct TurnService::Impl {
     std::shared_ptr<HttpReply> reply;
     std::string id, traceparent;
     Steady::time_point at;
+    KeyLimits limits;
   };
+  // Null when the key has had enough, and was told so.
+  std::shared_ptr<Arrival> Admit(HttpRequest http, std::shared_ptr<HttpReply> reply,
+                                 const Dialect& dialect) const;
+  HttpReply::Headers LimitHeaders(const Arrival& arrival) const;
   void Refuse(const Arrival& arrival, const Dialect& dialect, const ApiError& error) const;
   ApiResult<Json> Body(const HttpRequest& http) const;
   std::optional<ApiError> Start(const Arrival& arrival, const Dialect& dialect,
                                 const TurnService& service);
+  std::optional<ApiError> Charge(const Arrival& arrival, int num_replies, int num_prompt,
+                                 std::shared_ptr<RateHold>& hold) const;
   Result<std::vector<Request>> Requests(const TurnRequest& turn,
                                         std::vector<std::vector<Token>> prompts,
                                         const KvDomain& domain);
   std::optional<ApiError> Submit(const std::shared_ptr<Exchange>& exchange,
-                                 std::vector<Request> requests);
+                                 const std::vector<Request>& requests, int num_choices);
 
   Engine& engine;
   const ServedModel model;
@@ -134,9 +147,33 @@ ApiResult<Json> TurnService::Impl::Body(const HttpRequest& http) const {
   return *std::move(body);
 }
 
+HttpReply::Headers TurnService::Impl::LimitHeaders(const Arrival& arrival) const {
+  if (options.limiter == nullptr || arrival.http.key_id.empty()) return {};
+  return RateHeaders(options.limiter->StandingOf(arrival.http.key_id, AsUs(Steady::now())));
+}
+
+// On the connection's thread, before anybody parses the body: a key that floods keeps no reader
+// from others.
+std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::Admit(
+    HttpRequest http, std::shared_ptr<HttpReply> reply, const Dialect& dialect) const {
+  auto arrival = std::make_shared<Arrival>(
+      Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now(), {}});
+  arrival->traceparent = TraceParent(arrival->http);
+  const std::string& key = arrival->http.key_id;
+  // Without keys everybody is the machine's owner.
+  if (key.empty()) arrival->limits.max_priority = Priority::kUrgent;
+  if (key.empty() || !options.limits_of) return arrival;
+  arrival->limits = options.limits_of(key);
+  const auto refusal = options.limiter->Arrive(key, arrival->limits, AsUs(arrival->at));
+  if (!refusal) return arrival;
+  Refuse(*arrival, dialect, TooMuch(*refusal));
+  return nullptr;
+}
+
 void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
                                const ApiError& error) const {
-  SendError(*arrival.reply, error, dialect.describe_error(error), arrival.id);
+  SendError(*arrival.reply, error, dialect.describe_error(error), arrival.id,
+            LimitHeaders(arrival));
   if (options.observer == nullptr) return;
   TurnOutcome outcome;
   outcome.dialect = dialect.name;
@@ -149,7 +186,7 @@ void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
   options.observer->OnEnd(outcome);
 }
 
-// One engine request per choice.
+// One engine request per prompt.
 Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn,
                                                          std::vector<std::vector<Token>> prompts,
                                                          const KvDomain& domain) {
@@ -161,38 +198,37 @@ Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn
   }
   std::vector<Request> requests;
   for (std::vector<Token>& prompt : prompts) {
-    for (int choice = 0; choice < turn.num_choices; ++choice) {
-      Request request;
-      request.prompt = prompt;
-      request.sampling = turn.sampling;
-      request.sampling.eos_tokens = model.format->stop_tokens();
-      request.choice = static_cast<uint32_t>(choice);
-      if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * kGoldenRatio);
-      request.max_tokens = turn.max_tokens;
-      request.priority = turn.priority;
-      request.timeout_us = turn.timeout_us;
-      request.domain = domain;
-      if (mask != nullptr) request.mask = mask->Clone();
-      requests.push_back(std::move(request));
-    }
+    Request request;
+    request.prompt = std::move(prompt);
+    request.sampling = turn.sampling;
+    request.sampling.eos_tokens = model.format->stop_tokens();
+    if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * kGoldenRatio);
+    request.max_tokens = turn.max_tokens;
+    request.priority = turn.priority;
+    request.timeout_us = turn.timeout_us;
+    request.domain = domain;
+    if (mask != nullptr) request.mask = mask->Clone();
+    requests.push_back(std::move(request));
   }
   return requests;
 }
 
 std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange>& exchange,
-                                                  std::vector<Request> requests) {
+                                                  const std::vector<Request>& requests,
+                                                  int num_choices) {
   std::vector<SeqId> ids;
-  for (Request& request : requests) {
-    // The other choices of a prompt find it computed by the first.
-    if (request.choice > 0) request.follows = ids[ids.size() - request.choice];
-    std::shared_ptr<EventSink> sink = exchange->Sink(static_cast<int>(ids.size()));
-    if (options.watch) sink = options.watch(std::move(sink));
-    const Admission admission = engine.Submit(std::move(request), std::move(sink));
-    if (!admission.ok()) {
-      for (const SeqId id : ids) engine.Cancel(id);
-      return FromAdmission(admission, engine.snapshot()->is_draining);
+  for (const Request& request : requests) {
+    std::vector<std::shared_ptr<EventSink>> sinks;
+    for (int i = 0; i < num_choices; ++i) {
+      sinks.push_back(exchange->Sink(static_cast<int>(ids.size()) + i));
+      if (options.watch) sinks.back() = options.watch(std::move(sinks.back()));
     }
-    ids.push_back(admission.id);
+    const std::vector<Admission> admissions = SubmitReplies(engine, request, sinks);
+    if (!admissions.back().ok()) {
+      for (const SeqId id : ids) engine.Cancel(id);
+      return FromAdmission(admissions.back(), engine.snapshot()->is_draining);
+    }
+    for (const Admission& admission : admissions) ids.push_back(admission.id);
   }
   {
     const std::lock_guard lock(mu);
@@ -202,26 +238,39 @@ std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange
   return std::nullopt;
 }
 
+std::optional<ApiError> TurnService::Impl::Charge(const Arrival& arrival, int num_replies,
+                                                  int num_prompt,
+                                                  std::shared_ptr<RateHold>& hold) const {
+  const std::string& key = arrival.http.key_id;
+  if (key.empty() || options.limiter == nullptr) return std::nullopt;
+  const RateLimiter::Asked asked{num_replies, num_prompt, AsUs(Steady::now())};
+  if (const auto refusal = options.limiter->Start(key, asked)) return TooMuch(*refusal);
+  hold = std::make_shared<RateHold>(*options.limiter, key, asked);
+  return std::nullopt;
+}
+
 std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const Dialect& dialect,
                                                  const TurnService& service) {
   ApiResult<Json> body = Body(arrival.http);
   if (auto* error = std::get_if<ApiError>(&body)) return std::move(*error);
   ApiResult<TurnRequest> read = dialect.read(std::move(std::get<Json>(body)), arrival.http);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const TurnRequest& turn = std::get<TurnRequest>(read);
+  auto& turn = std::get<TurnRequest>(read);
   if (auto error = service.CheckModel(turn.model)) return error;
+  std::string neutralised = NeutraliseVolatile(options.neutralise, turn.conversation);
   auto prompts = service.Prompts(turn);
   if (auto* error = std::get_if<ApiError>(&prompts)) return std::move(*error);
   auto& tokens = std::get<std::vector<std::vector<Token>>>(prompts);
+  if (auto error = HoldToLimits(arrival.limits, tokens, turn)) return error;
   ReplyFacts facts{arrival.id, model.name, model.fingerprint, std::time(nullptr), 0};
   for (const auto& prompt : tokens) facts.num_prompt += static_cast<int>(prompt.size());
   Result<std::vector<Request>> requests =
       Requests(turn, std::move(tokens), DomainOf(arrival.http.key_id, turn.cache_salt, nonce));
-  if (!requests.ok()) return FromStatus(requests.status());
+  if (!requests.ok()) return MaskError(requests.status(), turn);
   Result<StopStrings> stops = StopStrings::Make(turn.stops);
   if (!stops.ok()) return FromStatus(stops.status());
   std::vector<Turn> turns;
-  for (size_t i = 0; i < requests->size(); ++i) {
+  for (size_t i = 0; i < requests->size() * static_cast<size_t>(turn.num_choices); ++i) {
     turns.emplace_back(
         turn.plain_prompts.empty() ? model.format->NewReader() : NewPlainReader(*model.tokenizer),
         *stops, *model.tokenizer);
@@ -229,9 +278,15 @@ std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const D
   Exchange::Form form{dialect.name,        arrival.id,   arrival.http.key_id,
                       arrival.traceparent, turn.streams, turn.stops,
                       turn.num_choices,    arrival.at,   dialect.describe_error};
+  form.mask_field = MaskField(turn);
+  form.neutralised = std::move(neutralised);
+  form.wants_progress = turn.wants_progress;
+  if (auto error = Charge(arrival, static_cast<int>(turns.size()), facts.num_prompt, form.hold)) {
+    return error;
+  }
   auto exchange = std::make_shared<Exchange>(house, arrival.reply, std::move(turns),
                                              dialect.write(turn, facts), std::move(form));
-  return Submit(exchange, *std::move(requests));
+  return Submit(exchange, *requests, turn.num_choices);
 }
 
 std::vector<Token> PlainTokens(const Tokenizer& tokenizer, const std::string& text, bool begins) {
@@ -262,9 +317,8 @@ void TurnService::AddTurnRoute(Router& router, std::string pattern, Dialect dial
   const auto shared = std::make_shared<const Dialect>(std::move(dialect));
   router.Add("POST", std::move(pattern), Auth::kKey,
              [this, shared](HttpRequest http, std::shared_ptr<HttpReply> reply) {
-               auto arrival = std::make_shared<Impl::Arrival>(
-                   Impl::Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now()});
-               arrival->traceparent = TraceParent(arrival->http);
+               const auto arrival = impl_->Admit(std::move(http), std::move(reply), *shared);
+               if (arrival == nullptr) return;
                const bool taken = impl_->readers.Offer([this, arrival, shared] {
                  const auto error = impl_->Start(*arrival, *shared, *this);
                  if (error) impl_->Refuse(*arrival, *shared, *error);
@@ -278,8 +332,8 @@ void TurnService::AddAnswerRoute(Router& router, std::string pattern, Dialect di
   const auto shared = std::make_shared<const Dialect>(std::move(dialect));
   router.Add("POST", std::move(pattern), Auth::kKey,
              [this, shared, work](HttpRequest http, std::shared_ptr<HttpReply> reply) {
-               auto arrival = std::make_shared<Impl::Arrival>(
-                   Impl::Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now()});
+               const auto arrival = impl_->Admit(std::move(http), std::move(reply), *shared);
+               if (arrival == nullptr) return;
                const bool taken = impl_->readers.Offer([this, arrival, shared, work] {
                  ApiResult<Json> body = impl_->Body(arrival->http);
                  ApiResult<Json> answer = std::move(body);
@@ -293,6 +347,21 @@ void TurnService::AddAnswerRoute(Router& router, std::string pattern, Dialect di
                });
                if (!taken) impl_->Refuse(*arrival, *shared, TooManyUnread());
              });
+}
+
+ApiResult<std::vector<Token>> TurnService::Render(Conversation conversation) const {
+  NeutraliseVolatile(impl_->options.neutralise, conversation);
+  const ServedModel& model = impl_->model;
+  Result<std::vector<Token>> prompt = model.format->Render(conversation, {.date = model.date});
+  if (!prompt.ok()) return FromStatus(prompt.status());
+  return *std::move(prompt);
+}
+
+ApiResult<int64_t> TurnService::CountTokens(TurnRequest request) const {
+  if (auto error = CheckModel(request.model)) return *std::move(error);
+  ApiResult<std::vector<Token>> prompt = Render(std::move(request.conversation));
+  if (auto* error = std::get_if<ApiError>(&prompt)) return std::move(*error);
+  return static_cast<int64_t>(std::get<std::vector<Token>>(prompt).size());
 }
 
 ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnRequest& request) const {
@@ -351,8 +420,8 @@ bool TurnService::WaitUntilDone(std::chrono::milliseconds bound) const {
 const ServedModel& TurnService::model() const { return impl_->model; }
 
 void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
-               const std::string& request_id) {
-  HttpReply::Headers headers{{"content-type", "application/json"}};
+               const std::string& request_id, HttpReply::Headers headers) {
+  headers.push_back({"content-type", "application/json"});
   if (!request_id.empty()) headers.push_back({"x-request-id", request_id});
   if (error.retry_after_s > 0) {
     headers.push_back({"retry-after", Printf("%.0f", std::ceil(error.retry_after_s))});

@@ -13,6 +13,7 @@
 #include "server/exchange.h"
 #include "server/reply_masks.h"
 #include "server/reply_writer.h"
+#include "server/volatile_text.h"
 #include "text/chat_format.h"
 #include "text/tokenizer.h"
 namespace hearth {
@@ -39,6 +40,10 @@ struct ServiceOptions {
   TurnObserver* observer = nullptr;  // outlives the service
   // Puts itself between the engine and every sink (ServerMetrics::Watch); may be empty.
   std::function<std::shared_ptr<EventSink>(std::shared_ptr<EventSink>)> watch;
+  // What a key may have, asked for every request that came with one; may be empty: no limits.
+  std::function<KeyLimits(const std::string& key_id)> limits_of;
+  RateLimiter* limiter = nullptr;  // outlives the service; needed with limits_of
+  Neutralise neutralise = Neutralise::kHeaders;
 };
 
 // Thread: any.
@@ -56,6 +61,10 @@ class TurnService {
   using Answer = std::function<ApiResult<Json>(Json body, const HttpRequest& http)>;
   void AddAnswerRoute(Router& router, std::string pattern, Dialect dialect, Answer work);
 
+  // A conversation as the tokens that a turn would begin with.
+  ApiResult<std::vector<Token>> Render(Conversation conversation) const;
+  // How many those are, for a dialect's own way to count; the model's name is checked.
+  ApiResult<int64_t> CountTokens(TurnRequest request) const;
   // The prompts of a request as tokens, checked against the context: `context_length_exceeded`.
   ApiResult<std::vector<std::vector<Token>>> Prompts(const TurnRequest& request) const;
   // Model names are checked here, so that every dialect says the same.
@@ -72,7 +81,7 @@ class TurnService {
 
 // {"error": ...} with Retry-After where there is one.
 void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
-               const std::string& request_id);
+               const std::string& request_id, HttpReply::Headers headers = {});
 void SendJson(HttpReply& reply, const Json& json);
 
 }  // namespace hearth

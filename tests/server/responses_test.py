@@ -4,7 +4,6 @@ stored and for whom. On a real small model and on gpt-oss's architecture with no
 import json
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -12,7 +11,7 @@ import openai
 import pydantic
 from openai.types.responses import Response, ResponseStreamEvent
 
-from serving import expect, same, serving, work_model
+from serving import expect, new_key, same, serving, work_model
 from strict import leftovers, strictly
 
 HELLO = "Say hello to Ada, please."
@@ -199,15 +198,10 @@ def check_mistakes(server):
         same(server.request(method, path)[0], 404, path)
 
 
-def make_key(program, name):
-    made = subprocess.run([program, "key", name], capture_output=True, text=True, check=True)
-    return made.stdout.strip(), json.loads(made.stderr.strip().splitlines()[-1])
-
-
 def check_tenants(program, model):
     """A key sees its own responses alone, also after a restart from the file."""
     with tempfile.TemporaryDirectory() as folder:
-        keys, entries = zip(*(make_key(program, name) for name in ("anna", "bert")))
+        keys, entries = zip(*(new_key(program, name) for name in ("anna", "bert")))
         path = pathlib.Path(folder) / "keys.json"
         path.write_text(json.dumps({"keys": list(entries)}))
         flags = ("--keys", str(path), "--responses", str(pathlib.Path(folder) / "responses.db"))

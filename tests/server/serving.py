@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import os
 import pathlib
 import re
 import signal
@@ -11,14 +10,8 @@ import subprocess
 import sys
 import time
 
-
-def work_model(name):
-    """A model that `./dev model` or `./dev synth` makes; absent is a failure, not a skip."""
-    work = pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
-    path = work / name
-    if not path.exists():
-        sys.exit(f"{path} is missing; get it with: ./dev model {name.removesuffix('.gguf')}")
-    return str(path)
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from checking import expect, same, work_model  # for those who import from here as well
 
 
 class Server:
@@ -77,11 +70,7 @@ def serving(program, model, *flags, **options):
             expect(code == 0, f"a clean end of the server, not {code}: {''.join(server.log)}")
 
 
-def expect(condition, what):
-    if not condition:
-        sys.exit(f"FAILED: {what}")
-
-
-def same(found, wanted, what):
-    if found != wanted:
-        sys.exit(f"FAILED: {what}: found {found!r}, wanted {wanted!r}")
+def new_key(program, name, *flags):
+    """A fresh key, and its entry for a keys file."""
+    made = subprocess.run([program, "key", name, *flags], capture_output=True, text=True, check=True)
+    return made.stdout.strip(), json.loads(made.stderr.strip().splitlines()[-1])

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api_router.h"
+
+#include "server/anthropic_routes.h"
+#include "server/health_routes.h"
+#include "server/openai_routes.h"
+#include "server/responses_routes.h"
+
+namespace hearth {
+
+Router ApiRouter(const ApiParts& parts) {
+  Router router;
+  AddHealthRoutes(parts.engine, router);
+  AddMetricsRoute(parts.engine, parts.metrics, router);
+  AddOpenAiRoutes(parts.service, router);
+  AddResponsesRoutes(parts.service, parts.responses, router);
+  AddAnthropicRoutes(parts.service, router);
+  return router;
+}
+
+}  // namespace hearth

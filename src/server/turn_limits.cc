@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turn_limits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace hearth {
+namespace {
+
+// "340ms", "12s", "6m0s".
+std::string AsDuration(double seconds) {
+  if (seconds < 1) return Printf("%.0fms", std::ceil(seconds * 1000));
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
+  const auto minutes = static_cast<long long>(whole / 60),
+             rest = static_cast<long long>(whole % 60);
+  return minutes == 0 ? Printf("%llds", rest) : Printf("%lldm%llds", minutes, rest);
+}
+
+void AddLevel(const char* what, const RateLimiter::Level& level, std::vector<HttpHeader>& out) {
+  if (level.limit == 0) return;
+  const std::string prefix = "x-ratelimit-", suffix = std::string("-") + what;
+  out.push_back({prefix + "limit" + suffix, std::to_string(level.limit)});
+  out.push_back({prefix + "remaining" + suffix, std::to_string(level.remaining)});
+  out.push_back({prefix + "reset" + suffix, AsDuration(level.reset_s)});
+}
+
+}  // namespace
+
+std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
+                                     const std::vector<std::vector<Token>>& prompts,
+                                     TurnRequest& turn) {
+  // The larger number is the less urgent class.
+  turn.priority = std::max(turn.priority, limits.max_priority);
+  const size_t replies = prompts.size() * static_cast<size_t>(turn.num_choices);
+  if (limits.max_concurrent > 0 && replies > static_cast<size_t>(limits.max_concurrent)) {
+    return BadField("n", Printf("this key may have %d replies at a time, the request asks for %zu",
+                                limits.max_concurrent, replies));
+  }
+  const int most = limits.max_tokens_per_request;
+  if (most == 0) return std::nullopt;
+  size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  const auto asked = longest + static_cast<size_t>(std::max(1, turn.max_tokens));
+  if (asked > static_cast<size_t>(most)) {
+    // The code by which agents know that they must shorten the conversation.
+    ApiError error = BadField(turn.prompt_field, "");
+    error.code = "context_length_exceeded";
+    error.message = Printf(
+        "This key's maximum is %d tokens per request. However, you requested %zu tokens (%zu in "
+        "the %s, %zu in the completion).",
+        most, asked, longest, turn.prompt_field.c_str(), asked - longest);
+    return error;
+  }
+  if (turn.max_tokens == 0) turn.max_tokens = most - static_cast<int>(longest);
+  return std::nullopt;
+}
+
+ApiError TooMuch(const RateLimiter::Refusal& refusal) {
+  ApiError error;
+  error.status = 429;
+  error.type = refusal.limit == RateLimiter::Limit::kTokens ? "tokens" : "requests";
+  error.code = "rate_limit_exceeded";
+  error.retry_after_s = refusal.retry_after_s;
+  const char* what = refusal.limit == RateLimiter::Limit::kTokens     ? "tokens per minute"
+                     : refusal.limit == RateLimiter::Limit::kRequests ? "requests per minute"
+                                                                      : "replies at a time";
+  error.message = Printf("This key may have %lld %s. Please try again in %s.",
+                         static_cast<long long>(refusal.allowed), what,
+                         AsDuration(refusal.retry_after_s).c_str());
+  return error;
+}
+
+std::vector<HttpHeader> RateHeaders(const RateLimiter::Standing& standing) {
+  std::vector<HttpHeader> out;
+  AddLevel("requests", standing.requests, out);
+  AddLevel("tokens", standing.tokens, out);
+  return out;
+}
+
+}  // namespace hearth

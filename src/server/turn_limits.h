@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A key's limits (rate_limiter.h) in the words of a request: which field is beyond them, what a
+// client that must wait is told. Pure.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "http/message.h"
+#include "server/api_error.h"
+#include "server/rate_limiter.h"
+#include "server/turn_request.h"
+namespace hearth {
+
+// Holds the turn to what its key may ever ask for: a longer request, or more replies at a time than
+// can be, is a mistake; a better class than the key's is lowered to it, and a reply without a bound
+// gets what is left.
+std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
+                                     const std::vector<std::vector<Token>>& prompts,
+                                     TurnRequest& turn);
+
+// 429 with the time to wait.
+ApiError TooMuch(const RateLimiter::Refusal& refusal);
+
+// x-ratelimit-*, as OpenAI names them; nothing for what has no limit.
+std::vector<HttpHeader> RateHeaders(const RateLimiter::Standing& standing);
+
+}  // namespace hearth
