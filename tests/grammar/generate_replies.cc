@@ -233,25 +233,38 @@ class Generator {
     out.push_back({"events", Summary(events)});
   }
 
+  // Streamed: each token's events taken away at once, as the server sends them. Whole: the parser
+  // is given all tokens, and its messages are read by their channels and recipients alone.
   void ReadHarmony(const std::vector<Token>& tokens, std::vector<ReplyEvent>& events,
                    JsonObject& out) const {
     auto format = MakeHarmonyFormat(tokenizer_);
     auto reader = (*format)->NewReader();
-    for (const Token token : tokens) reader->Feed(token, events);
+    for (const Token token : tokens) {
+      std::vector<ReplyEvent> piece;
+      reader->Feed(token, piece);
+      events.insert(events.end(), piece.begin(), piece.end());
+    }
     reader->Finish(events);
-    HarmonyParser whole(tokenizer_, *HarmonyTokens::Find(tokenizer_));
+    HarmonyParser parser(tokenizer_, *HarmonyTokens::Find(tokenizer_));
     std::vector<HarmonyEvent> messages;
-    whole.Feed(tokens, messages);
-    whole.Finish(messages);
-    out.push_back({"repairs", whole.repairs().total()});
+    parser.Feed(tokens, messages);
+    parser.Finish(messages);
+    out.push_back({"repairs", parser.repairs().total()});
+    std::vector<ReplyEvent> whole;
     int64_t reasoning = 0;
-    bool is_analysis = false;
+    Kind kind = Kind::kContent;
     for (const HarmonyEvent& event : messages) {
       if (event.kind == HarmonyEvent::Kind::kStart) {
-        is_analysis = event.header.channel == HarmonyChannel::kAnalysis;
+        const bool is_analysis = event.header.channel == HarmonyChannel::kAnalysis;
+        const bool is_call = event.header.recipient.starts_with("functions.");
+        kind = is_call ? Kind::kToolArguments : is_analysis ? Kind::kReasoning : Kind::kContent;
+        if (is_call) whole.push_back({Kind::kToolCall, event.header.recipient.substr(10)});
+      } else if (event.kind == HarmonyEvent::Kind::kContent) {
+        whole.push_back({kind, event.bytes});
+        reasoning += kind == Kind::kReasoning ? 1 : 0;
       }
-      reasoning += is_analysis && event.kind == HarmonyEvent::Kind::kContent ? 1 : 0;
     }
+    out.push_back({"same_streamed", Summary(events) == Summary(whole)});
     out.push_back({"thoughts", reasoning});
   }
 

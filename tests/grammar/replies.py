@@ -21,7 +21,13 @@ def work_dir():
 VOCABULARIES = {"o200k": "o200k_base.tiktoken", "smollm2": "smollm2.gguf",
                 "llama3": "llama3_tokenizer.json", "qwen3": "qwen3_tokenizer.json"}
 # What --weights takes for a vocabulary.
-MODELS = {"o200k": "tiny-oss-o200k.gguf", "smollm2": "smollm2.gguf"}
+MODELS = {"o200k": "tiny-oss-o200k.gguf", "smollm2": "smollm2.gguf",
+          "tiny-chatml": "tiny-chatml.gguf"}
+
+
+# What weights may write. Of what is cut a beginning is all that can be judged, so few may be.
+MAX_TOKENS = 1500
+CUT_PERCENT = 5
 
 
 def vocabulary(name, has_weights=False):
@@ -33,6 +39,8 @@ def vocabulary(name, has_weights=False):
 
 def generate(program, vocab, requests, processes=2, has_weights=False):
     """Answers in the order of the requests; by noise, or by a model's weights."""
+    if has_weights:
+        requests = [{"hard": MAX_TOKENS, **request} for request in requests]
     shares = [requests[i::processes] for i in range(processes)]
     running = [subprocess.Popen([program, vocabulary(vocab, has_weights)] +
                                 ["--weights"] * has_weights, stdin=subprocess.PIPE,
@@ -55,7 +63,15 @@ def generate(program, vocab, requests, processes=2, has_weights=False):
             raise SystemExit(f"generate_replies died (status {running[i].returncode}) after "
                              f"{len(lines)} of {len(shares[i])} requests")
         answers[i::processes] = [json.loads(line) for line in lines]
+    for answer in answers:
+        # Weights may write up to their max_tokens; noise without weights must always end.
+        answer["cut"] = has_weights and answer.get("finished") is False and "error" not in answer
     return answers
+
+
+def require_few_cut(cut, total, has_weights):
+    if cut > total * (CUT_PERCENT if has_weights else 0) / 100:
+        sys.exit(f"{cut} of {total} were cut by length: a mask that lets nothing end tests nothing")
 
 
 checker = jsonschema.FormatChecker(formats=())

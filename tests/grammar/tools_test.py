@@ -67,6 +67,28 @@ def make_request(style, index, each, sets):
     return request
 
 
+def tally(requests, answers):
+    """What became of them: numbers of calls, tokens, cut, refused and failed replies."""
+    counts = collections.Counter()
+    for request, answer in zip(requests, answers):
+        why = None
+        if "refused" in answer:
+            counts["refused"] += 1
+            why = f"refused: {answer['refused']}"
+        elif answer["cut"]:
+            counts["cut"] += 1
+        else:
+            why = judge(request, answer)
+            counts["must call"] += request["tool_choice"] not in ("auto", "none")
+            counts["calls"] += sum(event[0] == "call" for event in answer["events"])
+        counts["tokens"] += answer.get("tokens", 0)
+        counts["failed"] += bool(why)
+        if why and counts["failed"] <= 5:
+            print(f"FAILED: {why}\n  request {json.dumps(request)[:3000]}\n  wrote "
+                  f"{answer.get('text', '')[:1500]!r}")
+    return counts
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
@@ -75,34 +97,17 @@ def main():
     parser.add_argument("--sets", type=int, default=200, help="tool sets")
     parser.add_argument("--each", type=int, default=4, help="generations per set")
     parser.add_argument("--weights", action="store_true", help="of a model, through the engine")
-    parser.add_argument("--first", type=int, default=0, help="request to begin with")
-    parser.add_argument("--count", type=int, default=None, help="requests, if not all")
     args = parser.parse_args()
     requests = [make_request(args.style, i, args.each, args.sets)
                 for i in range(args.sets * args.each)]
-    requests = requests[args.first:][:args.count]
     answers = replies.generate(args.program, args.vocab, requests, has_weights=args.weights)
-    failed, counts = 0, collections.Counter()
-    for request, answer in zip(requests, answers):
-        if "refused" in answer:
-            counts["refused"] += 1
-            why = f"refused: {answer['refused']}"
-        elif args.weights and not answer["finished"] and not answer.get("error"):
-            counts["cut"] += 1  # by max_tokens: a beginning is all it can be
-            why = None
-        else:
-            why = judge(request, answer)
-            counts["calls"] += sum(event[0] == "call" for event in answer["events"])
-            counts["tokens"] += answer["tokens"]
-        if why:
-            failed += 1
-            if failed <= 5:
-                print(f"FAILED: {why}\n  request {json.dumps(request)[:3000]}\n  wrote "
-                      f"{answer.get('text', '')[:1500]!r}")
+    counts = tally(requests, answers)
     print(f"{args.style}, {args.vocab}: {len(requests)} replies over {args.sets} tool sets, "
-          f"{counts['calls']} calls, {counts['tokens']} tokens, {counts['cut']} cut by length, {failed} failed")
-    if failed or counts["cut"] > len(requests) // 2 or counts["calls"] < len(requests) // 2:
+          f"{counts['calls']} calls, {counts['tokens']} tokens, {counts['cut']} cut by length, "
+          f"{counts['failed']} failed")
+    if counts["failed"] or counts["calls"] < len(requests) // 2:
         sys.exit(1)
+    replies.require_few_cut(counts["cut"], len(requests), args.weights)
 
 
 if __name__ == "__main__":

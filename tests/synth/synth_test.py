@@ -109,6 +109,18 @@ class SynthTest(unittest.TestCase):
         self.assertEqual(int(scales[-1]) - int(scales[0]), 3)
         self.assertLess(scales[-1], 255)
 
+    def test_a_vocabulary_is_read_back_as_it_was_written(self):
+        recipe = small_llama(gguf.GGMLQuantizationType.Q8_0)
+        recipe.metadata["tokenizer.ggml.padding_token_id"] = ("uint32", 3)
+        recipe.metadata["tokenizer.chat_template"] = ("string", "{{ messages }}")
+        words, template = vocabulary.of_gguf(self.write(recipe))
+        self.assertEqual(template, "{{ messages }}")
+        self.assertEqual((words.pre, words.bos, words.eos, words.padding),
+                         ("llama-bpe", 256, 257, 3))
+        self.assertEqual(words.tokens, recipe.metadata["tokenizer.ggml.tokens"][1])
+        self.assertEqual(words.types, recipe.metadata["tokenizer.ggml.token_type"][1])
+        self.assertEqual(words.merges, ["a b"])
+
     def test_harmony_vocabulary(self):
         words = vocabulary.o200k_harmony(RANKS, VOCAB_SIZE)
         self.assertEqual(len(words.tokens), VOCAB_SIZE)

@@ -50,6 +50,7 @@ class Shape:
 
 GPT_OSS_20B = Shape(24, 2880, 64, 8, 64, 2880, 201088, n_experts=32, window=128)
 TINY_OSS = Shape(4, 64, 4, 2, 64, 64, 201088, n_experts=8, window=16)
+TINY_LLAMA = Shape(2, 64, 2, 1, 64, 128, 49152, context=8192)
 LLAMA_1B = Shape(16, 2048, 32, 8, 64, 8192, 128256)
 
 

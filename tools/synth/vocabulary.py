@@ -4,7 +4,7 @@ import base64
 import dataclasses
 import json
 
-from gguf import TokenType
+from gguf import GGUFReader, TokenType
 
 
 @dataclasses.dataclass
@@ -83,3 +83,16 @@ def llama3(tokenizer_json):
     merges = [" ".join(pair) for pair in model["merges"]]
     return Vocabulary("llama-bpe", tokens, types, merges,
                       bos=ids["<|begin_of_text|>"], eos=ids["<|eot_id|>"])
+
+
+def of_gguf(path):
+    """A GGUF file's own byte-level vocabulary, and its chat template."""
+    fields = GGUFReader(path).fields
+
+    def value(key):
+        return fields[f"tokenizer.{key}"].contents()
+
+    words = Vocabulary(value("ggml.pre"), value("ggml.tokens"), value("ggml.token_type"),
+                       value("ggml.merges"), bos=value("ggml.bos_token_id"),
+                       eos=value("ggml.eos_token_id"), padding=value("ggml.padding_token_id"))
+    return words, value("chat_template")
