@@ -77,21 +77,23 @@ void Candidates::KeepTypical(float share, float inverse_temperature) {
   // distance between the two is |x - E[x]|, and no logarithm is needed.
   float top = memory_[0].logit;
   for (const Candidate& candidate : list()) top = std::max(top, candidate.logit);
-  const auto x_of = [top, inverse_temperature](const Candidate& candidate) {
-    return static_cast<double>((candidate.logit - top) * inverse_temperature);
-  };
   double total = 0, sum = 0;
   for (const Candidate& candidate : list()) {
     total += static_cast<double>(candidate.weight);
-    sum += static_cast<double>(candidate.weight) * x_of(candidate);
+    sum += static_cast<double>(candidate.weight) *
+           static_cast<double>((candidate.logit - top) * inverse_temperature);
   }
-  const double expected = sum / total;
+  KeepTypical(static_cast<double>(share) * total, top, inverse_temperature, sum / total);
+}
+
+void Candidates::KeepTypical(double wanted, float top, float inverse_temperature, double expected) {
   keys_.resize(std::max(keys_.size(), size_));
   for (size_t i = 0; i < size_; ++i) {
-    const auto distance = static_cast<float>(x_of(memory_[i]) - expected);
+    const float x = (memory_[i].logit - top) * inverse_temperature;
+    const auto distance = static_cast<float>(static_cast<double>(x) - expected);
     keys_[i] = std::bit_cast<uint32_t>(distance) & 0x7fffffffu;  // of numbers that are not
   }  // negative, the bits ascend
-  KeepFirstByKey(static_cast<double>(share) * total);
+  KeepFirstByKey(wanted);
 }
 
 void Candidates::KeepTopWeight(double wanted) {
@@ -128,13 +130,21 @@ void Candidates::KeepFirstOfFew(double wanted) {
 
 void Candidates::KeepFirstOfMany(double wanted) {
   tied_.resize(std::max(tied_.size(), size_ + 1));
-  for (size_t i = 0; i < size_; ++i) tied_[i] = {keys_[i], memory_[i].weight};
+  uint32_t differing = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    tied_[i] = {keys_[i], memory_[i].weight};
+    differing |= keys_[i] ^ keys_[0];
+  }
   size_t num_tied = size_;
   // After each digit `border` holds the leading digits of the key at which the weight is reached,
   // tied_ those with these digits, and `reached` the weight of everything before them.
   uint32_t border = 0;
   double reached = 0;
   for (const auto& [low_bit, last] : kDigits) {
+    if ((differing >> low_bit & last) == 0) {  // all have this digit
+      border |= keys_[0] & last << low_bit;
+      continue;
+    }
     const auto digit_of = [mask = last, shift = low_bit](uint32_t key) {
       return key >> shift & mask;
     };

@@ -38,6 +38,10 @@ class Candidates {
   // Those whose surprise, -ln p, is nearest to the expected one, until their weight reaches
   // `share` of the whole.
   void KeepTypical(float share, float inverse_temperature);
+  // The same when it is known: until their weight reaches `wanted`; with x for
+  // (logit - top) * inverse_temperature, the expected x is `expected`. The list may lack what
+  // LeastTypical says is too light.
+  void KeepTypical(double wanted, float top, float inverse_temperature, double expected);
   // The likeliest, until their weight reaches `wanted`.
   void KeepTopWeight(double wanted);
   // Those with at least `share` of the likeliest one's weight.

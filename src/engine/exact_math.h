@@ -11,6 +11,7 @@ namespace hearth {
 // also run two or four of them at once without changing a bit.
 typedef float Float4 __attribute__((vector_size(16)));
 typedef uint32_t Bits4 __attribute__((vector_size(16)));
+typedef double Double4 __attribute__((vector_size(32)));
 
 inline Float4 Splat(float x) { return Float4{x, x, x, x}; }
 

@@ -126,6 +126,23 @@ double LogitRow::Weigh(float inverse_temperature) {
   return total_;
 }
 
+double LogitRow::MeanWeighed(float inverse_temperature) const {
+  Double4 a = {}, b = {};
+  const auto add = [&](size_t i, Double4& sum) {
+    const Float4 weight = LoadFour(&weights_[i]);
+    const Float4 x = (LoadFour(&logits_[i]) - largest_) * inverse_temperature;
+    // What is impossible weighs 0, and 0 times infinity is no number.
+    const Float4 product = Only(std::bit_cast<Bits4>(weight > Splat(0)), x) * weight;
+    sum += __builtin_convertvector(product, Double4);
+  };
+  for (size_t i = 0; i < logits_.size(); i += 8) {
+    add(i, a);
+    add(i + 4, b);
+  }
+  a += b;
+  return ((a[0] + a[2]) + (a[1] + a[3])) / total_;
+}
+
 void LogitRow::CollectHeaviest(float least, Candidates& out) const {
   out.clear();
   least = std::max(least, std::numeric_limits<float>::min());  // every weight but 0 is normal

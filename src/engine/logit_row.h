@@ -36,6 +36,9 @@ class LogitRow {
 
   // weight = e^((logit - largest) * inverse_temperature), for a finite largest. Returns their sum.
   double Weigh(float inverse_temperature);
+  // After Weigh with the same temperature: the mean of (logit - largest) * inverse_temperature over
+  // all tokens, by their weights.
+  double MeanWeighed(float inverse_temperature) const;
   // After Weigh: every token with a weight of at least `least` (and more than 0).
   void CollectHeaviest(float least, Candidates& out) const;
   // After Weigh: draws from all of them, as Candidates::Draw would.

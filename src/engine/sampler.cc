@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "engine/exact_math.h"
 #include "engine/random_draw.h"
 
 namespace hearth {
@@ -18,17 +20,32 @@ float LeastOfShare(float share, double total, int num_tokens) {
   return static_cast<float>(0.999 * (1 - static_cast<double>(share)) * total / num_tokens);
 }
 
+// No token lighter than this can be among the most typical with `share` of the weight. `expected`
+// is the expected x = (logit - largest) / temperature, at most 0. Below 2 * expected a token is
+// further from it than the likeliest one, whose x is 0: there, every heavier token comes first, and
+// what was said of the likeliest holds. A thousandth is room for rounding again.
+float LeastTypical(float share, double total, double expected, int num_tokens) {
+  const float beyond = 0.999f * ExpOfNonPositive(static_cast<float>(2 * expected));
+  return std::min(beyond, LeastOfShare(share, total, num_tokens));
+}
+
 }  // namespace
 
 void Sampler::NarrowByShare(const SamplingParams& params, double total) {
-  if (params.typical_p < 1) {
-    candidates_.KeepTypical(params.typical_p, 1 / params.temperature);
-    total = candidates_.TotalWeight();
-  }
   if (params.top_p < 1) {
     candidates_.KeepTopWeight(static_cast<double>(params.top_p) * total);
   }
   candidates_.KeepMinP(params.min_p);
+}
+
+double Sampler::CollectTypical(const SamplingParams& params, double total) {
+  const float inverse_temperature = 1 / params.temperature;
+  const double expected = std::min(0.0, row_.MeanWeighed(inverse_temperature));
+  row_.CollectHeaviest(LeastTypical(params.typical_p, total, expected, row_.num_tokens()),
+                       candidates_);
+  candidates_.KeepTypical(static_cast<double>(params.typical_p) * total, row_.largest(),
+                          inverse_temperature, expected);
+  return candidates_.TotalWeight();
 }
 
 Sampler::Outcome Sampler::Narrow(std::span<const float> logits, const SamplingParams& params,
@@ -51,13 +68,14 @@ Sampler::Outcome Sampler::Narrow(std::span<const float> logits, const SamplingPa
     row_.CollectLikeliest(count, candidates_);
     candidates_.KeepTopK(count);
     candidates_.Weigh(row_.largest(), inverse_temperature);
+    candidates_.KeepTypical(params.typical_p, inverse_temperature);
     total = candidates_.TotalWeight();
+  } else if (params.typical_p < 1) {
+    total = CollectTypical(params, row_.Weigh(inverse_temperature));
   } else {
     total = row_.Weigh(inverse_temperature);
     float least = 0;
-    if (params.typical_p < 1) {
-      least = 0;  // the typical ones may be light
-    } else if (params.top_p < 1) {
+    if (params.top_p < 1) {
       least = LeastOfShare(params.top_p, total, row_.num_tokens());
     } else if (params.min_p > 0) {
       least = params.min_p;  // the likeliest weighs 1

@@ -37,6 +37,8 @@ class Sampler {
   // Everything but the draw. Leaves the choice in certain_, row_ or candidates_.
   Outcome Narrow(std::span<const float> logits, const SamplingParams& params,
                  const SamplerState& state, AllowedTokens allowed);
+  // The most typical of a row that was weighed; returns their weight.
+  double CollectTypical(const SamplingParams& params, double total);
   void NarrowByShare(const SamplingParams& params, double total);
 
   LogitRow row_;
