@@ -12,6 +12,9 @@ namespace hearth {
 
 inline constexpr int kMaxDraft = 15;  // tokens: with the one that is due, a block's worth
 
+// The match of a draft that the prefix cache had: all tokens agreed, from the first on.
+inline constexpr int kContextMatch = 1 << 20;
+
 // An earlier place whose tokens up to there are those the sequence ends in.
 struct SuffixMatch {
   int length = 0;  // how many tokens agree, at most SuffixIndex::kMaxLength; 0: nothing found

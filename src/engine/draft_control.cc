@@ -31,8 +31,9 @@ constexpr double kMaxCredit = 4;
 // Against the odds one token is tried so often: text changes.
 constexpr int kProbeEvery = 32;
 
-// Until something was seen: how often drafts hold by the length of their match.
-constexpr std::array<double, DraftOdds::kNumClasses> kFirstOdds = {0.3, 0.45, 0.65, 0.85};
+// Until something was seen: how often drafts hold by the length of their match. A whole context
+// that agrees is a retry or a sibling: what it went on with is as good as a long match.
+constexpr std::array<double, DraftOdds::kNumClasses> kFirstOdds = {0.3, 0.45, 0.65, 0.85, 0.85};
 constexpr double kPriorWeight = 4;  // tokens that the prior counts for
 constexpr double kOddsFade = 0.97;  // per draft: some 30 count
 
@@ -77,6 +78,7 @@ double WidthTimes::Us(int width) const {
 }
 
 int DraftOdds::ClassOf(int match_length) {
+  if (match_length == kContextMatch) return kNumClasses - 1;
   return match_length <= 2 ? 0 : match_length <= 4 ? 1 : match_length <= 8 ? 2 : 3;
 }
 

@@ -33,7 +33,7 @@ class WidthTimes {
 // How often drafts held, longer matches apart from shorter ones; older drafts fade.
 class DraftOdds {
  public:
-  static constexpr int kNumClasses = 4;
+  static constexpr int kNumClasses = 5;  // the last: the whole context agreed
   static int ClassOf(int match_length);
   void Add(int match_length, int drafted, int accepted);
   // That a draft's next token is right, given that those before it were; `prior` fills in where

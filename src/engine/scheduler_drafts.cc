@@ -28,9 +28,14 @@ void Scheduler::PlanDraft(Sequence& s, int most) {
   most = std::min({most, unsaid - 1, (HEARTH_MUTANT(47) ? kMaxDraft : s.reader_room) - 1});
   if (most <= 0) return;
   s.suffixes.Extend(s.tokens);
-  const SuffixMatch match = s.suffixes.Find(s.tokens);
-  if (match.length == 0) return;
-  CopyDraft(s.tokens, match, most, s.draft);
+  // Somebody went on from here before: a retry, another choice. Else what it said itself.
+  kv_.Continue(s.kv, s.tokens, most, s.draft);
+  SuffixMatch match{s.draft.empty() ? 0 : kContextMatch, 0};
+  if (s.draft.empty()) {
+    match = s.suffixes.Find(s.tokens);
+    if (match.length == 0) return;
+    CopyDraft(s.tokens, match, most, s.draft);
+  }
   // Nothing follows a token that ends the sequence.
   const auto last = std::find_if(s.draft.begin(), s.draft.end(), [&](Token token) {
     return EndsSequence(s.request.sampling, token);

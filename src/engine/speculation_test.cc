@@ -150,5 +150,49 @@ TEST(Speculation, NeverMoreThanTheReaderTakes) {
   EXPECT_GT(client.heard->record->num_accepted, 0);
 }
 
+// Who asks the same again is offered what was said before, but only within one salt. The vocabulary
+// is large and nothing repeats within a text, so every draft here comes from the cache.
+TEST(Speculation, ARetryIsDraftedFromTheCache) {
+  FakeOptions fake;
+  fake.vocab_size = 50'000;
+  EngineRig rig(fake, Options(kMaxDraft));
+  Request request = rig.MakeRequest(70, 60, 3);
+  request.domain = {1, 77};
+  const Client first = rig.Submit(request);
+  rig.Finish();
+  EXPECT_EQ(first.heard->record->num_drafted, 0);
+  const Client again = rig.Submit(request);
+  rig.Finish();
+  EXPECT_EQ(again.heard->tokens, first.heard->tokens);
+  EXPECT_GT(again.heard->record->num_accepted, 40);
+  EXPECT_EQ(again.heard->record->num_accepted, again.heard->record->num_drafted);
+  request.domain = {1, 78};
+  const Client stranger = rig.Submit(request);
+  rig.Finish();
+  EXPECT_EQ(stranger.heard->tokens, first.heard->tokens);
+  EXPECT_EQ(stranger.heard->record->num_drafted, 0);
+  rig.ExpectNothingHeld();
+}
+
+// Others who begin alike and then say something else are drafted wrongly, and are not disturbed.
+TEST(Speculation, SiblingsSayWhatTheyWouldAlone) {
+  FakeOptions fake;
+  fake.vocab_size = 6;
+  EngineRig rig(fake, Options(4));
+  int drafted = 0, accepted = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Request request = rig.MakeRequest(40, 40, 9);
+    request.sampling.seed = seed;
+    request.sampling.temperature = 0.3f;
+    const Client client = rig.Submit(request);
+    rig.Finish();
+    EXPECT_EQ(client.heard->tokens, rig.Expected(request));
+    drafted += client.heard->record->num_drafted;
+    accepted += client.heard->record->num_accepted;
+  }
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(drafted - accepted, 100);
+}
+
 }  // namespace
 }  // namespace hearth

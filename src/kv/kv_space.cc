@@ -193,6 +193,18 @@ void KvSpace::KeepCut(KvHolding& holding, int position) {
   if (impl_->cache.alive(node)) impl_->cache.KeepCut(node);
 }
 
+void KvSpace::Continue(const KvHolding& holding, std::span<const Token> tokens, int count,
+                       std::vector<Token>& out) const {
+  out.clear();
+  const size_t known = holding.nodes.size();
+  // Without its own node the sequence has left the tree.
+  if (known != holding.keys.size() || known * kBlockTokens > tokens.size()) return;
+  if (known > 0 && !impl_->cache.alive(holding.nodes.back())) return;
+  const KvNode last = known > 0 ? holding.nodes.back() : KvNode();
+  impl_->cache.Continue(holding.domain.salt, last, tokens.subspan(known * kBlockTokens), count,
+                        out);
+}
+
 void KvSpace::Release(KvHolding& holding) {
   impl_->DropStale(holding);
   KeepCut(holding, static_cast<int>(holding.nodes.size()) * kBlockTokens);

@@ -44,6 +44,7 @@ struct KvMiss {
     kNeverSeen,      // tokens differ from everything cached, from `position` on
     kEvicted,        // was there once; the room was needed
     kWindowMissing,  // the full blocks are there, the window's are not
+    kNotWanted,      // was not looked for: something is asked of every position
   };
   Why why = Why::kNone;
   int position = 0;       // first token that has to be computed although a hit was hoped for
@@ -96,6 +97,12 @@ class KvSpace {
   // A cut that will come back (the end of a prompt, of a turn, of a shared preamble): the window
   // blocks before it are kept longer. `position` is at most what was committed.
   void KeepCut(KvHolding& holding, int position);
+
+  // What a sequence of the same salt that began with exactly `tokens` went on with: at most `count`
+  // tokens, none when no such one is cached; of several one that was used lately. `holding` is
+  // that of a sequence with these tokens. A guess about the future: nothing is held or kept longer.
+  void Continue(const KvHolding& holding, std::span<const Token> tokens, int count,
+                std::vector<Token>& out) const;
 
   // Gives everything back. Published blocks stay cached until their room is needed, and the end of
   // what was committed is a cut.

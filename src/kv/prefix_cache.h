@@ -52,6 +52,11 @@ class PrefixCache {
   // offered one where it has none. Index -1 when the key already names another chain's block.
   KvNode Publish(const Offer& offer);
 
+  // Appends what the tree holds after `last` (index -1: from the beginning) and `tail`, at most
+  // `count` tokens, going where it was used last.
+  void Continue(uint64_t salt, const KvNode& last, std::span<const Token> tail, int count,
+                std::vector<Token>& out) const;
+
   bool alive(const KvNode& node) const {
     return node.index >= 0 && nodes_[node.index].serial == node.serial;
   }
@@ -122,6 +127,7 @@ class PrefixCache {
   void EvictWindow(int node);
   double Worth(const Node& node) const;
   double WindowWorth(const Node& node) const;
+  int LastUsedChild(int node, std::span<const Token> beginning) const;
   int NearestBranch(int node, std::span<const Token> rest) const;
 
   bool WasEvicted(const BlockKey& key) const;

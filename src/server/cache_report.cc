@@ -16,6 +16,8 @@ std::string Told(const KvMiss& miss) {
       return Printf("evicted from token %d", miss.position);
     case KvMiss::Why::kWindowMissing:
       return Printf("window missing at token %d", miss.position);
+    case KvMiss::Why::kNotWanted:
+      return "not used: something is asked of every token";
   }
   return "none";
 }
