@@ -39,6 +39,7 @@ class MeteredBackend : public Backend {
   std::string_view name() const override { return inside_->name(); }
   KvLayout kv_layout() const override { return inside_->kv_layout(); }
   int vocab_size() const override { return inside_->vocab_size(); }
+  int hidden_size() const override { return inside_->hidden_size(); }
   Status Run(const StepPlan& plan, std::span<float> logits) override;
   Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) override {
     return inside_->ReadBlock(group, id, out);

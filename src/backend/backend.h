@@ -24,6 +24,11 @@ struct SeqSlice {
   // Rows of logits wanted, for the slice's last `num_logits` tokens; they go to rows
   // [logits_row, logits_row + num_logits).
   int logits_row = 0, num_logits = 0;
+  // For pooling: to these hidden_size() numbers the backend adds what leaves the last norm for the
+  // slice's last `num_pooled` tokens, one token after the other in their order, so that the bits of
+  // a sum do not depend on how its tokens were cut into steps.
+  std::span<double> pool = {};
+  int num_pooled = 0;
 };
 
 // One batch, prefill and decode side by side.
@@ -40,6 +45,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   virtual KvLayout kv_layout() const = 0;
   virtual int vocab_size() const = 0;
+  // Numbers in the state of a token that leaves the last norm; 0: this backend does not pool them.
+  virtual int hidden_size() const { return 0; }
   // Computes the plan. `logits` is [num_logits_rows, vocab_size]. The bits of a sequence's logits
   // depend on its own tokens only: not on neighbours, slicing, block placement or threads. A row
   // whose computation met a value that is no number is all NaN; its neighbours are untouched.

@@ -26,6 +26,7 @@ class CpuBackend : public Backend {
   std::string_view name() const override { return kernels_.isa; }
   KvLayout kv_layout() const override { return kv_.layout(); }
   int vocab_size() const override { return model_->spec().vocab_size; }
+  int hidden_size() const override { return model_->spec().d_model; }
 
   Status Run(const StepPlan& plan, std::span<float> logits) override {
     HEARTH_TRY(Check(plan, logits));
@@ -92,6 +93,11 @@ class CpuBackend : public Backend {
     if (slice.first != next || slice.count < 1 || slice.num_computed < 0 || slice.num_logits < 0 ||
         slice.num_logits > slice.count || slice.logits_row != rows) {
       return Error(Code::kInvalid, "the slice at token %d is malformed", next);
+    }
+    if (slice.num_pooled < 0 || slice.num_pooled > slice.count ||
+        (slice.num_pooled > 0 && slice.pool.size() != static_cast<size_t>(hidden_size()))) {
+      return Error(Code::kInvalid, "the slice at token %d pools %d tokens into %zu numbers", next,
+                   slice.num_pooled, slice.pool.size());
     }
     const int64_t end = int64_t{slice.num_computed} + slice.count;
     if (end > model_->spec().max_context ||

@@ -28,6 +28,7 @@ void Forward::Run(const StepPlan& plan, std::span<float> logits) {
     Attention(plan, layer);
     Ffn(layer);
   }
+  Pool(plan);
   Logits(plan, logits);
 }
 
@@ -178,6 +179,30 @@ void Forward::Attend(const StepPlan& plan, int index) {
     args.scale = static_cast<float>(spec_.attention_scale);
     kernels_.attend(args, task.kv_head, task.kv_head + 1);
   });
+}
+
+// Columns are shared out, never the tokens of a column: each sum is taken in the order of its
+// tokens, whoever takes it.
+void Forward::Pool(const StepPlan& plan) {
+  const int d = spec_.d_model;
+  for (const SeqSlice& slice : plan.slices) {
+    if (slice.num_pooled == 0) continue;
+    const int64_t first = slice.first + slice.count - slice.num_pooled;
+    float* h = Shaped(h_, slice.num_pooled, d);
+    pool_.Run(slice.num_pooled, 1, [&](Range range, int) {
+      for (int i = range.begin; i < range.end; ++i) {
+        kernels_.rms_norm(&x_[static_cast<size_t>((first + i) * d)], model_.final_norm(),
+                          static_cast<float>(spec_.norm_eps), d, h + int64_t{i} * d);
+      }
+    });
+    pool_.Run(d, kPanelRows, [&](Range range, int) {
+      for (int i = 0; i < slice.num_pooled; ++i) {
+        for (int c = range.begin; c < range.end; ++c) {
+          slice.pool[static_cast<size_t>(c)] += static_cast<double>(h[int64_t{i} * d + c]);
+        }
+      }
+    });
+  }
 }
 
 void Forward::Logits(const StepPlan& plan, std::span<float> logits) {

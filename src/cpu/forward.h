@@ -52,6 +52,7 @@ class Forward {
   void Route(const PackedLayer& layer, RouterKind kind);
   void SortByExpert(int num_experts);
   void GluAndQuantise(int rows, int d_ff, bool quantises);
+  void Pool(const StepPlan& plan);
   void Logits(const StepPlan& plan, std::span<float> logits);
   template <class F>
   void EachToken(F&& body) {  // body(token, worker)

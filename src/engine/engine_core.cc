@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "engine/prompt_reading.h"
 
 namespace hearth {
 namespace {
@@ -63,7 +64,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       kv_(backend.kv_layout(), options.kv),
       scheduler_(options.scheduler, kv_),
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
-             backend.vocab_size()),
+             backend.vocab_size(), backend.hidden_size()),
       masks_(backend.vocab_size(), clock, beside),
       step_sampler_(backend.vocab_size(), options.on_logits),
       books_(std::make_unique<Books>()) {}
@@ -173,6 +174,9 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
 void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
     Sequence& s = *scheduler_.planned()[i];
+    if (const auto& scores = outcomes[i].prompt_logprobs; !scores.empty()) {
+      s.sink->OnPromptLogprobs(outcomes[i].first_scored, scores);
+    }
     if (s.num_said == 0) continue;
     int index = s.num_generated() - s.num_said;
     for (size_t j = 0; j < static_cast<size_t>(s.num_said); ++j) {
@@ -205,6 +209,9 @@ void EngineCore::TellEnded() {
       books.ttft_us += record.first_token_us - record.arrived_us;
     }
     inbox_.OnEnded(record.id);
+    if (sequence->request.pools && record.finish == Finish::kLength) {
+      sequence->sink->OnEmbedding(Embedding(sequence->pool));
+    }
     sequence->sink->OnFinish(record);
   }
 }

@@ -27,6 +27,26 @@ std::optional<RequestRecord> EventBuffer::ended() const {
   return record_;
 }
 
+std::vector<Logprobs> EventBuffer::TakePromptLogprobs() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(prompt_logprobs_, {});
+}
+
+std::vector<float> EventBuffer::TakeEmbedding() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(embedding_, {});
+}
+
+void EventBuffer::OnPromptLogprobs(int, std::span<const Logprobs> logprobs) {
+  const std::lock_guard lock(mutex_);
+  prompt_logprobs_.insert(prompt_logprobs_.end(), logprobs.begin(), logprobs.end());
+}
+
+void EventBuffer::OnEmbedding(std::span<const float> embedding) {
+  const std::lock_guard lock(mutex_);
+  embedding_.assign(embedding.begin(), embedding.end());
+}
+
 int EventBuffer::Room() const {
   const std::lock_guard lock(mutex_);
   return std::max(0, capacity_ - static_cast<int>(tokens_.size()));

@@ -26,8 +26,14 @@ class EventBuffer : public EventSink {
   // The end, once all tokens were taken and it has come.
   std::optional<RequestRecord> ended() const;
 
+  // Of the prompt, when asked: all of it once there is a token or the end.
+  std::vector<Logprobs> TakePromptLogprobs();
+  std::vector<float> TakeEmbedding();
+
   int Room() const override;
   void OnToken(const TokenEvent& event) override;
+  void OnPromptLogprobs(int first, std::span<const Logprobs> logprobs) override;
+  void OnEmbedding(std::span<const float> embedding) override;
   void OnFinish(const RequestRecord& record) override;
 
  private:
@@ -37,6 +43,8 @@ class EventBuffer : public EventSink {
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<TokenEvent> tokens_;
+  std::vector<Logprobs> prompt_logprobs_;
+  std::vector<float> embedding_;
   std::optional<RequestRecord> record_;
 };
 

@@ -18,11 +18,12 @@ long long Long(int64_t value) { return static_cast<long long>(value); }
 }  // namespace
 
 Inbox::Inbox(const AdmissionLimits& limits, int max_context, int max_sequence_tokens,
-             int vocab_size)
+             int vocab_size, int hidden_size)
     : limits_(limits),
       max_context_(max_context),
       max_sequence_tokens_(max_sequence_tokens),
-      vocab_size_(vocab_size) {}
+      vocab_size_(vocab_size),
+      hidden_size_(hidden_size) {}
 
 // What no waiting would change.
 Status Inbox::CheckFits(const Request& request) const {
@@ -37,11 +38,12 @@ Status Inbox::CheckFits(const Request& request) const {
     return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token, vocab_size_);
   }
   HEARTH_TRY(Validate(request.sampling, vocab_size_));
-  if (request.sampling.num_prompt_logprobs >= 0) {
-    return Error(Code::kUnsupported, "the engine reports no log-probabilities of prompts");
+  if (request.pools && (!request.prompt_only || hidden_size_ == 0)) {
+    return Error(hidden_size_ == 0 ? Code::kUnsupported : Code::kInvalid,
+                 "a prompt's states are pooled alone, by a backend that can");
   }
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t generated = std::max(1, request.max_tokens);
+  const int64_t generated = request.prompt_only ? 0 : std::max(1, request.max_tokens);
   if (prompt + generated > max_context_) {
     return Error(Code::kInvalid,
                  "context_length_exceeded: %lld prompt tokens and %lld to generate are %lld; the "
@@ -150,6 +152,8 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
     s.num_prompt = static_cast<int>(s.tokens.size());
     const int most = std::min(max_context_, max_sequence_tokens_);
     s.max_total = request.max_tokens > 0 ? s.num_prompt + request.max_tokens : most;
+    if (request.prompt_only) s.max_total = s.num_prompt;
+    if (request.pools) s.pool.assign(static_cast<size_t>(hidden_size_), 0);
     s.deadline_us = request.timeout_us > 0 ? now_us + request.timeout_us : 0;
     s.sink = std::move(sink);
     s.record.id = s.id;

@@ -31,7 +31,8 @@ struct AdmissionRates {
 // Thread: any, except what says otherwise.
 class Inbox {
  public:
-  Inbox(const AdmissionLimits& limits, int max_context, int max_sequence_tokens, int vocab_size);
+  Inbox(const AdmissionLimits& limits, int max_context, int max_sequence_tokens, int vocab_size,
+        int hidden_size = 0);
 
   Admission Offer(Request request, std::shared_ptr<EventSink> sink, int64_t now_us);
   void Cancel(SeqId id);  // ids that are unknown or have ended are ignored
@@ -75,7 +76,7 @@ class Inbox {
   void Enqueue(Live& live, int sign);
 
   const AdmissionLimits limits_;
-  const int max_context_, max_sequence_tokens_, vocab_size_;
+  const int max_context_, max_sequence_tokens_, vocab_size_, hidden_size_;
   mutable std::mutex mutex_;
   std::condition_variable mail_;
   std::vector<std::unique_ptr<Sequence>> arrived_;

@@ -40,7 +40,7 @@ Logprobs LogprobReader::Read(std::span<const float> logits, Token chosen, int nu
     const auto many = std::count(logits.begin(), logits.end(), kInfinity);
     logprob_of.log_total = NaturalLog(static_cast<double>(many));
   }
-  Logprobs out = {{chosen, logprob_of(*row_.Find(chosen))}, {}};
+  Logprobs out = {{chosen, logprob_of(*row_.Find(chosen))}, {}, 0};
   if (num_top <= 0) return out;
   row_.CollectLikeliest(static_cast<size_t>(num_top), candidates_);
   candidates_.KeepTopK(static_cast<size_t>(num_top));

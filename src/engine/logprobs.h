@@ -21,6 +21,7 @@ inline constexpr float kLowestLogprob = -9999.0f;
 struct Logprobs {
   TokenLogprob chosen;
   std::vector<TokenLogprob> top;  // the likeliest, likeliest first; ties by token
+  int rank = 0;                   // of a prompt's token: 1 is the likeliest; 0: was not counted
 };
 
 // Keeps its memory between rows; a row's answer depends on that row alone. Thread: one at a time.

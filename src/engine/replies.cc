@@ -11,6 +11,7 @@ std::vector<Admission> SubmitReplies(Engine& engine, const Request& request,
   std::vector<Request> requests(sinks.size(), request);
   for (size_t i = 0; i < sinks.size(); ++i) {
     requests[i].choice = static_cast<uint32_t>(i);
+    if (i > 0) requests[i].sampling.num_prompt_logprobs = -1;  // the first one hears them
     if (i > 0 && request.mask != nullptr) requests[i].mask = request.mask->Clone();
   }
   std::vector<Admission> admissions;

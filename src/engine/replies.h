@@ -10,8 +10,9 @@ namespace hearth {
 
 // One reply per sink, all to `request`, each with draws of its own (its place is `choice`) and a
 // copy of the mask. The others start when the first one's prompt is computed and share its whole
-// blocks; at most 15 tokens of the prompt are computed again for each. All are let in or none: the
-// refusal is then in the one that was refused, and the others end with kCancelled.
+// blocks; at most 15 tokens of the prompt are computed again for each. The prompt's own
+// log-probabilities are told to the first. All are let in or none: the refusal is then in the one
+// that was refused, and the others end with kCancelled.
 std::vector<Admission> SubmitReplies(Engine& engine, const Request& request,
                                      std::span<const std::shared_ptr<EventSink>> sinks);
 

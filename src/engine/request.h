@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct Request {
   std::shared_ptr<TokenMask> mask;
   // Which of several replies to one prompt this is: each has draws of its own.
   uint32_t choice = 0;
+  // Only the prompt is computed: it says nothing and ends with kLength. max_tokens is not looked
+  // at.
+  bool prompt_only = false;
+  // The mean of the prompt's hidden states is wanted (EventSink::OnEmbedding). With prompt_only.
+  bool pools = false;
   // An earlier request with the same prompt, if any: this one waits until that prompt is computed
   // and finds it in the cache, instead of computing it at the same time. See engine/replies.h.
   SeqId follows{};
@@ -100,6 +106,12 @@ class EventSink {
   // How many tokens it takes right now. At 0 the sequence is paused until there is room again.
   virtual int Room() const = 0;
   virtual void OnToken(const TokenEvent& event) = 0;
+  // When sampling.num_prompt_logprobs asks, before the first token: of the prompt's tokens from
+  // `first` on, the likeliest at each place and the one that stands there. Piece by piece in order,
+  // from 1 on: of the first token nothing was predicted.
+  virtual void OnPromptLogprobs(int /*first*/, std::span<const Logprobs> /*logprobs*/) {}
+  // When the request pools, once, before its end: of length 1, unless all of it is 0.
+  virtual void OnEmbedding(std::span<const float> /*embedding*/) {}
   virtual void OnFinish(const RequestRecord& record) = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "engine/prompt_reading.h"
 
 namespace hearth {
 namespace {
@@ -55,7 +56,7 @@ Scheduler::~Scheduler() {
 
 void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
   Sequence& s = *sequence;
-  HEARTH_CHECK(s.num_prompt > 0 && s.max_total > s.num_prompt);
+  HEARTH_CHECK(s.num_prompt > 0 && s.max_total + (s.request.prompt_only ? 1 : 0) > s.num_prompt);
   HEARTH_CHECK(s.max_total <= max_sequence_tokens_);
   s.kv.domain = s.request.domain;
   s.waiting_since_us = now_us;
@@ -186,6 +187,7 @@ int Scheduler::PrefillShare(const Sequence& s, double left_us, int left_tokens) 
   }
   if (HEARTH_MUTANT(32)) count = left_tokens;
   count = std::max(count, options_.min_chunk - shape_.prefill_tokens);
+  if (IsScoring(s)) count = std::min(count, left_rows_);
   return std::min({count, left_tokens, options_.quantum, s.backlog() - s.num_planned});
 }
 
@@ -195,6 +197,7 @@ void Scheduler::PlanPrefills(int64_t now_us) {
   double left_us = (StepLimitUs() - model_.PredictUs(streams)) * chunk_scale_;
   const auto& [a, b, c, d] = model_.coefficients();
   int num_blocked = 0;
+  left_rows_ = shape_.decode_slices > 0 ? kScoredRowsBesideStreams : kMaxScoredRows;
   queue_.BeginRound();
   while (left_tokens > 0) {
     Sequence* s = queue_.Next(now_us, !start_blocked_);
@@ -203,6 +206,10 @@ void Scheduler::PlanPrefills(int64_t now_us) {
     if (!s->running && !Start(*s, now_us)) {
       queue_.BlockStarts(s->request.domain.tenant);
       start_blocked_ = s->id == door_ || ++num_blocked >= kMaxBlockedPerStep;
+      continue;
+    }
+    if (IsScoring(*s) && left_rows_ == 0) {
+      SitOut(*s);
       continue;
     }
     const int position = s->num_computed + s->num_planned;
@@ -218,6 +225,7 @@ void Scheduler::PlanPrefills(int64_t now_us) {
     shape_.prefill_tokens += count;
     shape_.context += static_cast<int64_t>(context);
     left_tokens -= count;
+    if (IsScoring(*s)) left_rows_ -= count;
     left_us -= b * count + d * context;
   }
 }
@@ -269,9 +277,7 @@ void Scheduler::BuildPlan() {
     slice.full = s->kv.full;
     slice.window = s->kv.window;
     slice.logits_row = plan_.num_logits_rows;
-    // A row for the last token of every slice: the only proof that the slice's K and V are numbers,
-    // without which they must not be shared. Only those that reached their end speak.
-    slice.num_logits = 1 + drafted;
+    AskSlice(*s, drafted, slice);
     plan_.num_logits_rows += slice.num_logits;
     const auto from = s->tokens.begin() + s->num_computed;
     plan_.tokens.insert(plan_.tokens.end(), from, from + s->num_planned);
@@ -327,7 +333,8 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
     Finalise(s, outcome.failure, outcome.error, now_us);  // nothing of this step is published
     return;
   }
-  if (speaks) Say(s, outcome, now_us);
+  if (speaks && !s.request.prompt_only) Say(s, outcome, now_us);
+  BookRead(s, slice);
   const int before = s.num_computed;
   s.num_computed += slice.count - failed;
   const int again = std::min(s.num_computed, s.most_computed) - before;

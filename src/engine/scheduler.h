@@ -170,6 +170,7 @@ class Scheduler {
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> decoders_;  // PlanDecodes', kept for its memory
   StepShape shape_;
+  int left_rows_ = 0;  // that the step may still compute to score prompts
   std::vector<SeqId> sitting_out_;
   bool in_step_ = false;
   bool start_blocked_ = false;  // nobody more starts in this step

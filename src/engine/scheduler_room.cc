@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "engine/prompt_reading.h"
 #include "engine/scheduler.h"
 
 namespace hearth {
@@ -74,7 +75,9 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   // Looking a long prompt up costs; not before enough was freed since the last try.
   if (!alone && (before.full < s.full_wanted || before.window < s.window_wanted)) return false;
   const auto length = static_cast<int>(s.tokens.size());
-  const KvMatch match = kv_.Match(s.tokens, length - 1, s.kv);
+  const int limit = MatchLimit(s);
+  KvMatch match = kv_.Match(s.tokens, limit, s.kv);
+  if (limit < length - 1) match.miss = {KvMiss::Why::kNotWanted, match.tokens, 0};
   const Blocks left = Available();
   int need =
       kv_.BlocksFor(KvGroup::kFull, length, options_.min_chunk) - match.tokens / kBlockTokens;

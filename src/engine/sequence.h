@@ -25,6 +25,8 @@ struct Sequence {
   int max_total = 0;     // prompt and generation together, at most
   int num_computed = 0;  // tokens whose K and V are in the blocks
   KvHolding kv;
+  int num_read = 0;              // prompt positions of which all that was asked has been taken
+  std::vector<double> pool;      // the sum of those positions' hidden states, when asked
   std::vector<SeqId> followers;  // that wait for this one's prompt
   int64_t deadline_us = 0;       // 0: none
 

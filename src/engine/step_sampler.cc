@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step_sampler.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "engine/prompt_reading.h"
 
 namespace hearth {
 namespace {
@@ -26,9 +28,11 @@ std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
     outcome.tokens.clear();
     outcome.stops = false;
     outcome.logprobs.clear();
+    outcome.prompt_logprobs.clear();
+    if (IsScoring(*planned[i]) && !ScorePrompt(*planned[i], slice, logits, outcome)) continue;
     const auto last = static_cast<size_t>(slice.logits_row + slice.num_logits - 1);
     const std::span<const float> row = logits.subspan(last * vocab_size_, vocab_size_);
-    if (slice.count >= planned[i]->backlog()) {
+    if (slice.count >= planned[i]->backlog() && !planned[i]->request.prompt_only) {
       SayAll(*planned[i], i, logits.subspan((last - planned[i]->draft.size()) * vocab_size_), masks,
              outcome);
     } else if (std::isnan(row[0]) && !HEARTH_MUTANT(25)) {
@@ -37,6 +41,29 @@ std::span<const SliceOutcome> StepSampler::Sample(const StepPlan& plan,
     }
   }
   return std::span(outcomes_).first(planned.size());
+}
+
+bool StepSampler::ScorePrompt(const Sequence& s, const SeqSlice& slice,
+                              std::span<const float> logits, SliceOutcome& outcome) {
+  const int end = slice.num_computed + slice.count;
+  const int row_of_0 = slice.logits_row - (end - slice.num_logits);
+  // What was read before it stepped back is not told again.
+  outcome.first_scored = s.num_read + 1;
+  for (int position = s.num_read; position < std::min(end, NumToScore(s)); ++position) {
+    const auto row = static_cast<size_t>(row_of_0 + position) * vocab_size_;
+    const std::span<const float> said = logits.subspan(row, vocab_size_);
+    if (std::isnan(said[0])) {
+      outcome.error = kNoNumbers;
+      return false;
+    }
+    const Token next = s.tokens[static_cast<size_t>(position) + 1];
+    outcome.prompt_logprobs.push_back(
+        logprobs_.Read(said, next, s.request.sampling.num_prompt_logprobs));
+    const float own = said[static_cast<size_t>(next)];
+    const auto above = std::count_if(said.begin(), said.end(), [own](float x) { return x > own; });
+    outcome.prompt_logprobs.back().rank = 1 + static_cast<int>(above);
+  }
+  return true;
 }
 
 void StepSampler::SayAll(Sequence& s, size_t slice, std::span<const float> rows, MaskFills& masks,

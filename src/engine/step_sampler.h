@@ -20,6 +20,8 @@ struct SliceOutcome {
   std::vector<Token> tokens;  // said, in order; none while more of its tokens are to be computed
   bool stops = false;         // the last of `tokens` ends the sequence
   std::vector<Logprobs> logprobs;  // of `tokens`, when the request asks
+  int first_scored = 0;            // the place in the prompt of the first of `prompt_logprobs`
+  std::vector<Logprobs> prompt_logprobs;
 };
 
 // Chooses for one slice after the other; no choice depends on the neighbours. Touches of a sequence
@@ -38,6 +40,9 @@ class StepSampler {
                                        std::span<const float> logits, MaskFills& masks);
 
  private:
+  // Reads the prompt's own tokens off the rows before them. False: one holds no numbers.
+  bool ScorePrompt(const Sequence& sequence, const SeqSlice& slice, std::span<const float> logits,
+                   SliceOutcome& outcome);
   // A slice whose last tokens are a draft has a row before each of them and one after: says tokens
   // row by row for as long as the token is the draft's next one. That is what plain decoding says.
   void SayAll(Sequence& sequence, size_t slice, std::span<const float> rows, MaskFills& masks,

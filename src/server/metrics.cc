@@ -86,6 +86,10 @@ class ServerMetrics::Impl::Meter : public EventSink {
     ++impl_->num_generated;
     sink_->OnToken(event);
   }
+  void OnPromptLogprobs(int first, std::span<const Logprobs> logprobs) override {
+    sink_->OnPromptLogprobs(first, logprobs);
+  }
+  void OnEmbedding(std::span<const float> embedding) override { sink_->OnEmbedding(embedding); }
   void OnFinish(const RequestRecord& record) override {
     impl_->Observe(record);
     sink_->OnFinish(record);

@@ -30,9 +30,20 @@ struct Heard : EventSink {
     EXPECT_EQ(event.index, static_cast<int>(tokens.size()));
     tokens.push_back(event.token);
   }
+  void OnPromptLogprobs(int first, std::span<const Logprobs> logprobs) override {
+    EXPECT_EQ(first, static_cast<int>(prompt.size()) + 1) << "a piece was lost or came twice";
+    EXPECT_TRUE(tokens.empty());
+    prompt.insert(prompt.end(), logprobs.begin(), logprobs.end());
+  }
+  void OnEmbedding(std::span<const float> pooled) override {
+    EXPECT_TRUE(embedding.empty());
+    embedding.assign(pooled.begin(), pooled.end());
+  }
   void OnFinish(const RequestRecord& ended) override { record = ended; }
   std::vector<Token> tokens;
   std::vector<uint64_t> rows;
+  std::vector<Logprobs> prompt;
+  std::vector<float> embedding;
   RequestRecord record;
 };
 
