@@ -11,12 +11,19 @@
 #include "text/conversation.h"
 namespace hearth {
 
+// A schema that the answer will be held to, for formats that show it to the model.
+struct AnswerFormat {
+  std::string name, description;  // the description may be empty
+  Json schema;
+};
+
 struct RenderOptions {
   // YYYY-MM-DD, what the model is told is today. Empty: it is told no date. Pinned by the caller,
   // because a date that changes by itself would change every prompt at midnight.
   std::string date{};
   // Also show the model what it thought in turns that are over, where its format leaves it out.
   bool keeps_finished_reasoning = false;
+  const AnswerFormat* answer = nullptr;  // null: none
 };
 
 // A piece of a reply, in the order it was written.

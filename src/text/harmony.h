@@ -32,6 +32,7 @@ struct HarmonyOptions {
   // Reasoning of turns that ended in a final answer is left out, as in training, unless this is
   // set. Reasoning of a turn still open (a tool's result is awaited) always stays.
   bool keeps_finished_reasoning = false;
+  const AnswerFormat* answer = nullptr;  // shown as a response format; null: none
 };
 
 // The prompt, up to and including `<|start|>assistant`. Every field is encoded by itself with

@@ -49,13 +49,22 @@ bool IsInstruction(const Message& message) {
   return message.role == Role::kSystem || message.role == Role::kDeveloper;
 }
 
-Turn DeveloperTurn(const std::string& instructions, const std::vector<ToolDefinition>& tools) {
+std::string AnswerSection(const AnswerFormat& answer) {
+  std::string text = "# Response Formats\n\n## " + answer.name + "\n\n";
+  if (!answer.description.empty()) text += "// " + answer.description + "\n";
+  return text + WriteJson(answer.schema);
+}
+
+Turn DeveloperTurn(const std::string& instructions, const std::vector<ToolDefinition>& tools,
+                   const AnswerFormat* answer) {
   Turn turn{.role = Role::kDeveloper, .author = "developer"};
-  if (!instructions.empty()) turn.content = "# Instructions\n\n" + instructions;
-  if (!tools.empty()) {
-    if (!instructions.empty()) turn.content += "\n\n";
-    turn.content += HarmonyToolsSection(tools);
-  }
+  const auto add = [&turn](const std::string& section) {
+    if (!turn.content.empty()) turn.content += "\n\n";
+    turn.content += section;
+  };
+  if (!instructions.empty()) add("# Instructions\n\n" + instructions);
+  if (!tools.empty()) add(HarmonyToolsSection(tools));
+  if (answer != nullptr) add(AnswerSection(*answer));
   return turn;
 }
 
@@ -87,7 +96,7 @@ Status AppendTurns(const Message& message, std::vector<Turn>& out) {
   switch (message.role) {
     case Role::kSystem:
     case Role::kDeveloper:
-      if (!message.content.empty()) out.push_back(DeveloperTurn(message.content, {}));
+      if (!message.content.empty()) out.push_back(DeveloperTurn(message.content, {}, nullptr));
       break;
     case Role::kUser:
       out.push_back(Turn{
@@ -115,7 +124,8 @@ Result<std::vector<Turn>> ListTurns(const Conversation& conversation,
   std::vector<Turn> turns;
   turns.push_back(Turn{
       .role = Role::kSystem, .author = "system", .content = SystemText(conversation, options)});
-  // Instructions that open the conversation share one developer message with the tools.
+  // Instructions that open the conversation share one developer message with the tools and the form
+  // of the answer.
   size_t next = 0;
   std::string instructions;
   for (; next < conversation.messages.size(); ++next) {
@@ -124,8 +134,8 @@ Result<std::vector<Turn>> ListTurns(const Conversation& conversation,
     if (!instructions.empty() && !message.content.empty()) instructions += "\n\n";
     instructions += message.content;
   }
-  if (!instructions.empty() || !conversation.tools.empty()) {
-    turns.push_back(DeveloperTurn(instructions, conversation.tools));
+  if (!instructions.empty() || !conversation.tools.empty() || options.answer != nullptr) {
+    turns.push_back(DeveloperTurn(instructions, conversation.tools, options.answer));
   }
   for (; next < conversation.messages.size(); ++next) {
     HEARTH_TRY(AppendTurns(conversation.messages[next], turns));

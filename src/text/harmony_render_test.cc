@@ -206,5 +206,28 @@ TEST(HarmonyTools, DeepSchemasAreBounded) {
   EXPECT_EQ(Signature(schema), want);
 }
 
+TEST(HarmonyRender, TheFormOfTheAnswerEndsTheDeveloperMessage) {
+  const AnswerFormat answer{"shopping_list", "",
+                            *ParseJson(R"({"type":"object","properties":{"b":{},"a":{}}})")};
+  HarmonyOptions options;
+  options.answer = &answer;
+  Conversation conversation;
+  EXPECT_EQ(Rendered(conversation, options),
+            "<|start|>developer<|message|># Response Formats\n\n## shopping_list\n\n"
+            R"({"type":"object","properties":{"b":{},"a":{}}})"
+            "<|end|><|start|>assistant");
+  AnswerFormat told = answer;
+  told.description = "What to buy.";
+  options.answer = &told;
+  conversation.messages = {Said(Role::kSystem, "Be brief."), Said(Role::kUser, "Milk?")};
+  conversation.tools = {{"f", "", Json()}};
+  const std::string text = Bytes().Text(*RenderHarmony(conversation, options, Bytes()));
+  EXPECT_NE(text.find("<|start|>developer<|message|># Instructions\n\nBe brief.\n\n# Tools\n\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("} // namespace functions\n\n# Response Formats\n\n## shopping_list\n\n"
+                      "// What to buy.\n{\"type\":\"object\","),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace hearth

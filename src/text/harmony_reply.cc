@@ -78,6 +78,7 @@ class HarmonyFormat : public ChatFormat {
     HarmonyOptions harmony;
     harmony.date = options.date;
     harmony.keeps_finished_reasoning = options.keeps_finished_reasoning;
+    harmony.answer = options.answer;
     return RenderHarmony(conversation, harmony, tokenizer_);
   }
   const std::vector<Token>& stop_tokens() const override { return stop_tokens_; }
