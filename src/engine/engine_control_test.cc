@@ -242,13 +242,6 @@ TEST(EngineControl, TokensComeWithTheModelsLogprobsWhenAsked) {
   for (const auto& logprobs : silent->logprobs) EXPECT_EQ(logprobs, nullptr);
 }
 
-TEST(EngineControl, LogprobsOfPromptsAreRefusedNotIgnored) {
-  EngineRig rig;
-  Request request = rig.MakeRequest(20, 12);
-  request.sampling.num_prompt_logprobs = 0;
-  EXPECT_EQ(rig.Submit(request).admission.status.code(), Code::kUnsupported);
-}
-
 TEST(EngineControl, EveryChoiceHasDrawsOfItsOwn) {
   EngineRig rig;
   Request request = rig.MakeRequest(20, 30);

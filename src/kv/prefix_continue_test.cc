@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the prefix cache offers to whoever begins as somebody before, and to whom it does not.
 #include <gtest/gtest.h>
 
 #include <numeric>
