@@ -21,6 +21,7 @@
 #include "kv/layout.h"
 #include "platform/file.h"
 #include "platform/isa.h"
+#include "server/anthropic_writer.h"
 #include "server/api_error.h"
 #include "server/api_router.h"
 #include "server/guard.h"
@@ -136,9 +137,8 @@ std::string DescribeRefusal(const HttpRefusal& refusal) {
   error.message = refusal.message;
   if (refusal.status == 401) error.type = "authentication_error";
   if (refusal.status == 401) error.code = "invalid_api_key";
-  Json json = OpenAiError(error);
-  json.object()->push_back({"type", "error"});  // which Anthropic's clients look for
-  return WriteJson(json);
+  const bool is_anthropic = refusal.path.starts_with("/v1/messages");
+  return WriteJson(is_anthropic ? AnthropicError(error) : OpenAiError(error));
 }
 
 Status Listen(const ServeFlags& flags, Served& served) {

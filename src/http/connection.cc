@@ -201,11 +201,13 @@ class Connection final : public IdleConnections::Member {
     auto found = shared_.router.Find(request.method, request.path);
     refusal = CheckRoute(found, request);
     if (refusal) {
+      refusal->path = request.path;
       co_await Refuse(*refusal);
       co_return false;
     }
     refusal = co_await ReadBody(parser);
     if (refusal) {
+      refusal->path = request.path;
       if (refusal->status != 0) co_await Refuse(*refusal);
       co_return false;
     }

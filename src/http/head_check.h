@@ -22,6 +22,7 @@ struct HttpLimits {
 struct HttpRefusal {
   int status = 400;
   std::string message;
+  std::string path = {};  // that was asked for; empty when it was not read so far
 };
 
 // Where the head ends (one past its empty line), if it is all there.

@@ -39,6 +39,9 @@ constexpr Field kFields[] = {
     {"thinking", kObject, kHonoured, 0, 0,
      "`enabled` with budget_tokens, `adaptive` or `disabled`; unless given the model thinks as it "
      "likes and its thoughts are not shown"},
+    {"thread", kObject, kHonoured, 0, 0,
+     "`create` has no effect, messages are not stored; `continue` is a 404 on which the SDKs send "
+     "the whole conversation"},
     {"tool_choice", kObject, kHonoured, 0, 0,
      "auto, any, tool or none, and disable_parallel_tool_use; enforced token by token"},
     {"tools", kArray, kHonoured, 0, 128, "tools of the client's own"},
@@ -222,6 +225,20 @@ std::optional<ApiError> ReadOutput(const Json& config, TurnRequest& out) {
   return std::nullopt;
 }
 
+std::optional<ApiError> CheckThread(const Fields& fields) {
+  const Json* thread = fields.find("thread");
+  if (thread == nullptr) return std::nullopt;
+  const std::string* type = StringIn(*thread, "type");
+  if (type != nullptr && *type == "create") return std::nullopt;
+  if (type == nullptr || *type != "continue") {
+    return BadField("thread.type", "must be create or continue");
+  }
+  ApiError error = BadField("thread", "messages are not stored here; send all of them");
+  error.status = 404;
+  error.code = "thread_not_found";
+  return error;
+}
+
 std::optional<ApiError> ReadSettings(const Fields& fields, MessagesRequest& out) {
   TurnRequest& turn = out.turn;
   turn.model = fields.text("model").value_or("");
@@ -264,6 +281,7 @@ ApiResult<MessagesRequest> ReadMessagesRequest(const Json& body, bool counts) {
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   const Fields& fields = std::get<Fields>(read);
   if (!counts && !fields.integer("max_tokens")) return BadField("max_tokens", "is missing");
+  if (auto error = CheckThread(fields)) return *std::move(error);
   const Json* messages = fields.find("messages");
   if (messages == nullptr) return BadField("messages", "is missing");
   MessageList list;

@@ -153,7 +153,10 @@ Json Accumulate(const std::vector<Json>& events) {
       if (type == "message_delta" && event.Find("delta")->Find(name) != nullptr) {
         value = *event.Find("delta")->Find(name);
       }
-      if (type == "message_delta" && name == "usage") value = *event.Find("usage");
+      if (type != "message_delta" || name != "usage") continue;
+      for (auto& [count, tokens] : *value.object()) {
+        if (const Json* now = event.Find("usage")->Find(count)) tokens = *now;
+      }
     }
     if (type == "content_block_start") {
       EXPECT_EQ(event.Find("index")->integer(), static_cast<int64_t>(content->size()));
@@ -210,6 +213,22 @@ TEST(MessagesWriter, DoesNotPassOffHalfACallAsWhole) {
   const std::string whole = writer.Whole({});
   EXPECT_THAT(whole, HasSubstr(R"("input":{"_incomplete":"{\"a\": "})"));
   EXPECT_THAT(whole, HasSubstr("max_tokens"));
+}
+
+TEST(AnthropicError, SaysThatNoThreadIsKept) {
+  const Json create = *ParseJson(
+      R"({"max_tokens":1,"messages":[{"role":"user","content":"x"}],"thread":{"type":"create"}})");
+  EXPECT_TRUE(std::holds_alternative<MessagesRequest>(ReadMessagesRequest(create, false)));
+  const Json resumed = *ParseJson(
+      R"({"max_tokens":1,"messages":[{"role":"user","content":"x"}],
+          "thread":{"type":"continue","previous_message_id":"msg_1"}})");
+  auto read = ReadMessagesRequest(resumed, false);
+  auto* error = std::get_if<ApiError>(&read);
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->status, 404);
+  error->request_id = "7";
+  EXPECT_THAT(WriteJson(AnthropicError(*error)),
+              HasSubstr(R"("details":{"error_code":"thread_not_found"}},"request_id":"7")"));
 }
 
 TEST(AnthropicError, NamesItsKind) {

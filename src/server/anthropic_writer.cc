@@ -48,13 +48,25 @@ const char* StopReason(ChoiceEnd::Why why) {
   return "end_turn";
 }
 
-// Here what was read from the cache is no part of input_tokens.
+// Here what was read from the cache is no part of input_tokens. The null members are what this
+// server has nothing to say of; the SDKs' types want them all the same.
 JsonObject UsageOf(const TurnUsage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached_tokens},
           {"output_tokens", usage.completion_tokens},
-          {"output_tokens_details", JsonObject{{"thinking_tokens", usage.reasoning_tokens}}}};
+          {"output_tokens_details", JsonObject{{"thinking_tokens", usage.reasoning_tokens}}},
+          {"server_tool_use", Json()}};
+}
+
+// A message's usage says more than that of the event which ends a stream.
+JsonObject WholeUsageOf(const TurnUsage& usage) {
+  JsonObject out = UsageOf(usage);
+  out.push_back({"cache_creation", Json()});
+  out.push_back({"inference_geo", Json()});
+  out.push_back({"service_tier", "standard"});
+  out.push_back({"speed", Json()});
+  return out;
 }
 
 // A call that was cut short has no object to show, and must not look like one that was not.
@@ -70,10 +82,15 @@ Json ArgumentsAsJson(const std::string& text) {
 Json AnthropicError(const ApiError& error) {
   // Agents look for these words to know that they must shorten the conversation.
   const bool is_long = error.code == "context_length_exceeded";
-  return JsonObject{
-      {"type", "error"},
-      {"error", JsonObject{{"type", ErrorType(error.status)},
-                           {"message", (is_long ? "prompt is too long: " : "") + error.message}}}};
+  JsonObject what{{"type", ErrorType(error.status)},
+                  {"message", (is_long ? "prompt is too long: " : "") + error.message}};
+  // The SDKs look for this one to know that they must send the whole conversation again.
+  if (error.code == "thread_not_found") {
+    what.push_back({"details", JsonObject{{"error_code", error.code}}});
+  }
+  return JsonObject{{"type", "error"},
+                    {"error", std::move(what)},
+                    {"request_id", error.request_id.empty() ? Json() : Json(error.request_id)}};
 }
 
 MessagesWriter::MessagesWriter(ReplyFacts facts, bool shows_thinking)
@@ -88,6 +105,9 @@ Json MessagesWriter::Message(JsonArray content, Json stop_reason, Json stop_sequ
                     {"content", std::move(content)},
                     {"stop_reason", std::move(stop_reason)},
                     {"stop_sequence", std::move(stop_sequence)},
+                    {"stop_details", Json()},
+                    {"container", Json()},
+                    {"diagnostics", Json()},
                     {"usage", std::move(usage)}};
 }
 
@@ -95,7 +115,7 @@ std::string MessagesWriter::Begin() {
   const TurnUsage so_far{.prompt_tokens = facts_.num_prompt};
   return AsEvent("message_start",
                  JsonObject{{"type", "message_start"},
-                            {"message", Message({}, Json(), Json(), UsageOf(so_far))}});
+                            {"message", Message({}, Json(), Json(), WholeUsageOf(so_far))}});
 }
 
 Json MessagesWriter::BlockAsJson(size_t index, bool is_whole) const {
@@ -114,7 +134,8 @@ Json MessagesWriter::BlockAsJson(size_t index, bool is_whole) const {
   return JsonObject{{"type", "tool_use"},
                     {"id", "toolu_" + facts_.id + Printf("%02zu", index)},
                     {"name", block.name},
-                    {"input", is_whole ? ArgumentsAsJson(block.text) : Json(JsonObject{})}};
+                    {"input", is_whole ? ArgumentsAsJson(block.text) : Json(JsonObject{})},
+                    {"caller", JsonObject{{"type", "direct"}}}};
 }
 
 std::string MessagesWriter::BlockDelta(JsonObject delta) const {
@@ -175,11 +196,12 @@ std::string MessagesWriter::EndChoice(int /*choice*/, const ChoiceEnd& end) {
 }
 
 std::string MessagesWriter::End(const TurnUsage& usage) {
-  return AsEvent("message_delta",
-                 JsonObject{{"type", "message_delta"},
-                            {"delta", JsonObject{{"stop_reason", stop_reason_},
-                                                 {"stop_sequence", stop_sequence_}}},
-                            {"usage", UsageOf(usage)}}) +
+  return AsEvent("message_delta", JsonObject{{"type", "message_delta"},
+                                             {"delta", JsonObject{{"stop_reason", stop_reason_},
+                                                                  {"stop_sequence", stop_sequence_},
+                                                                  {"stop_details", Json()},
+                                                                  {"container", Json()}}},
+                                             {"usage", UsageOf(usage)}}) +
          AsEvent("message_stop", JsonObject{{"type", "message_stop"}});
 }
 
@@ -192,7 +214,7 @@ std::string MessagesWriter::Ping() const { return "event: ping\ndata: {\"type\":
 std::string MessagesWriter::Whole(const TurnUsage& usage) {
   JsonArray content;
   for (size_t i = 0; i < blocks_.size(); ++i) content.push_back(BlockAsJson(i, true));
-  return WriteJson(Message(std::move(content), stop_reason_, stop_sequence_, UsageOf(usage)));
+  return WriteJson(Message(std::move(content), stop_reason_, stop_sequence_, WholeUsageOf(usage)));
 }
 
 }  // namespace hearth

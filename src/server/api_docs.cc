@@ -54,7 +54,7 @@ hangs up ends its request within one step.
 
 | header | says |
 |---|---|
-| `x-request-id` | the id within `id`, also in the log |
+| `x-request-id`, `request-id` | the id within `id`, also in the log |
 | `x-hearth-cached-tokens` | prompt tokens found in the cache |
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
 | `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N` |

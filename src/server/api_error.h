@@ -15,6 +15,7 @@ struct ApiError {
   std::string param;  // the field at fault; empty: null
   std::string message;
   double retry_after_s = 0;  // above 0 it becomes a Retry-After header
+  std::string request_id;    // of the request it answers, for dialects that repeat it in the body
 };
 
 // A field that was refused, by its name as the client wrote it.

@@ -231,7 +231,9 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
 }
 
 std::vector<HttpHeader> Exchange::Headers() const {
-  std::vector<HttpHeader> headers{{"x-request-id", form_.request_id}};
+  // OpenAI's and Anthropic's clients each look for their own name.
+  std::vector<HttpHeader> headers{{"x-request-id", form_.request_id},
+                                  {"request-id", form_.request_id}};
   if (!form_.traceparent.empty()) headers.push_back({"traceparent", form_.traceparent});
   if (!form_.neutralised.empty()) {
     headers.push_back({"x-hearth-neutralised", form_.neutralised});
@@ -275,7 +277,8 @@ void Exchange::End(std::string bytes) {
 // A stream that has begun says so in an error event and lacks its last one; a whole answer has its
 // own status.
 void Exchange::EndBadly(const RequestRecord& record, std::string bytes) {
-  const ApiError error = WhyItEnded(record, form_.mask_field);
+  ApiError error = WhyItEnded(record, form_.mask_field);
+  error.request_id = form_.request_id;
   Cancel();  // the other choices
   if (form_.streams) return Close(error.status, error.code, bytes + writer_->Fail(error), {}, "");
   std::vector<HttpHeader> headers;

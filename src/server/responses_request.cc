@@ -202,6 +202,7 @@ JsonObject EchoOf(const Fields& fields, const ResponsesRequest& request) {
           {"tools", std::move(tools)},
           {"top_p", given("top_p", 1.0)},
           {"truncation", "disabled"},
+          {"access_programs", Json()},
           {"background", false}};
 }
 

@@ -172,7 +172,9 @@ std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::Admit(
 
 void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
                                const ApiError& error) const {
-  SendError(*arrival.reply, error, dialect.describe_error(error), arrival.id,
+  ApiError known = error;
+  known.request_id = arrival.id;
+  SendError(*arrival.reply, error, dialect.describe_error(known), arrival.id,
             LimitHeaders(arrival));
   if (options.observer == nullptr) return;
   TurnOutcome outcome;
@@ -422,7 +424,10 @@ const ServedModel& TurnService::model() const { return impl_->model; }
 void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
                const std::string& request_id, HttpReply::Headers headers) {
   headers.push_back({"content-type", "application/json"});
-  if (!request_id.empty()) headers.push_back({"x-request-id", request_id});
+  if (!request_id.empty()) {
+    headers.push_back({"x-request-id", request_id});
+    headers.push_back({"request-id", request_id});
+  }
   if (error.retry_after_s > 0) {
     headers.push_back({"retry-after", Printf("%.0f", std::ceil(error.retry_after_s))});
   }
