@@ -310,6 +310,14 @@ export const cases = [
     },
   ],
   [
+    'error.rate_limit',
+    'limited',
+    async (t) => {
+      const error = await asking.rateLimit(() => generateText(plain(t)), Error);
+      assert.equal(error.isRetryable, true);
+    },
+  ],
+  [
     'error.no_key',
     'keyed',
     async (t) => {

@@ -333,5 +333,14 @@ export const cases = [
       assert.equal(error.type, 'authentication_error');
     },
   ],
+  [
+    'error.rate_limit',
+    'limited',
+    async (t) => {
+      const ask = () => messages(t).create(plain(t));
+      const error = await asking.rateLimit(ask, Anthropic.RateLimitError);
+      assert.equal(error.type, 'rate_limit_error');
+    },
+  ],
   ['with_key', 'keyed', (t) => bothWays(t, greedy(t))],
 ];

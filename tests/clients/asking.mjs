@@ -44,6 +44,18 @@ export async function refusal(call, kind) {
   throw new Error(`no ${kind.name}`);
 }
 
+// Asks until the key's minute is used up; says when to come back.
+export async function rateLimit(ask, kind) {
+  const error = await refusal(async () => {
+    for (let tries = 0; tries < 4; ++tries) await ask();
+  }, kind);
+  assert.equal(error.status ?? error.statusCode, 429);
+  const headers = error.headers ?? new Headers(error.responseHeaders);
+  const seconds = Number(headers.get('retry-after'));
+  assert.ok(seconds > 0 && seconds <= 60, `seconds to wait, not ${seconds}`);
+  return error;
+}
+
 export async function eventually(what, isTrue) {
   for (let tries = 0; tries < 400; ++tries) {
     if (await isTrue()) return;

@@ -475,6 +475,11 @@ export const cases = [
       assert.equal((await asking.refusal(ask, Unauthorized)).code, 'invalid_api_key');
     },
   ],
+  [
+    'error.rate_limit',
+    'limited',
+    (t) => asking.rateLimit(() => chats(t).create(plain(t)), OpenAI.RateLimitError),
+  ],
   ['chat.with_key', 'keyed', (t) => bothWays(t, greedy(t))],
   ['cancel.stream', 'both', abortStream],
   ['cancel.whole', 'both', abortWhole],

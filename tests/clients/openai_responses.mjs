@@ -317,6 +317,11 @@ export const cases = [
     },
   ],
   [
+    'error.rate_limit',
+    'limited',
+    (t) => asking.rateLimit(() => api(t).create(plain(t)), OpenAI.RateLimitError),
+  ],
+  [
     'error.no_key',
     'keyed',
     (t) =>

@@ -9,11 +9,14 @@ import path from 'node:path';
 import { Server, makeKeys } from './serve.mjs';
 import { Wire, loadChecks } from './wire.mjs';
 
-// Where a case runs: both models, one of them, or a server that wants a key.
+// Where a case runs: both models, one of them, or a server that wants a key, whose key may be one
+// that can ask once a minute.
+const KEY_FLAGS = { keyed: [], limited: ['--requests-per-minute', '1'] };
 const HOUSES = {
   smollm2: ['smollm2', '--context', '2048'],
   tiny: ['tiny-oss-o200k', '--context', '8192'],
   keyed: ['tiny-oss-o200k'],
+  limited: ['tiny-oss-o200k'],
 };
 
 async function casesOf(suite) {
@@ -39,8 +42,8 @@ async function runHouse(house, cases, program, checks) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'hearth-clients-'));
   const [model, ...flags] = HOUSES[house];
   let key = 'none';
-  if (house === 'keyed') {
-    const made = makeKeys(program, folder);
+  if (KEY_FLAGS[house]) {
+    const made = makeKeys(program, folder, ...KEY_FLAGS[house]);
     key = made.key;
     flags.push('--keys', made.file);
   }

@@ -53,10 +53,10 @@ export class Server {
 }
 
 // A keys file with one key, and the key.
-export function makeKeys(program, folder) {
+export function makeKeys(program, folder, ...flags) {
   const file = path.join(folder, 'keys.json');
   const entry = path.join(folder, 'entry');
-  const key = execFileSync(program, ['key', 'ada'], {
+  const key = execFileSync(program, ['key', 'ada', ...flags], {
     stdio: ['ignore', 'pipe', fs.openSync(entry, 'w')],
   });
   const lines = fs.readFileSync(entry, 'utf8').trim().split('\n');
