@@ -7,6 +7,7 @@
 #include "server/anthropic_request.h"
 #include "server/chat_request.h"
 #include "server/completion_dialect.h"
+#include "server/embedding_dialect.h"
 #include "server/responses_request.h"
 #include "server/token_routes.h"
 
@@ -57,7 +58,7 @@ hangs up ends its request within one step.
 | `x-request-id`, `request-id` | the id within `id`, also in the log |
 | `x-hearth-cached-tokens` | prompt tokens found in the cache |
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
-| `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N` |
+| `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N`, `not used: something is asked of every token` |
 | `traceparent` | as it came |
 | `x-hearth-neutralised` | what was taken out of the prompt's head because it changes with every request; see [operate.md](operate.md) |
 | `x-ratelimit-*` | `limit`, `remaining` and `reset` of `requests` and `tokens`, for keys with such limits |
@@ -69,6 +70,12 @@ hangs up ends its request within one step.
 the model thought, under both names that clients look for. `usage.prompt_tokens_details` has
 `cached_tokens`, `usage.completion_tokens_details` has `reasoning_tokens`. A model has
 `max_model_len` and `context_length`.
+
+`prompt_logprobs` answers as vLLM does: a list with `null` for the prompt's first token and an
+object per other token, from token ids to `logprob`, `rank` and `decoded_token`; in completions it
+stands in each choice, in chats beside `choices`. With `echo` and `logprobs` completions' lists begin
+with the prompt, and the first token's entries are `null`. A request for either computes its whole
+prompt, cached or not, and may ask for 300,000 numbers in all.
 )";
 
 const char* NameOf(Auth auth) {
@@ -166,6 +173,10 @@ std::vector<Endpoint> Endpoints() {
   return {
       {"POST", "/v1/chat/completions", Auth::kKey, "A reply to a conversation", ChatFields()},
       {"POST", "/v1/completions", Auth::kKey, "A text goes on", CompletionFields()},
+      {"POST", "/v1/embeddings", Auth::kKey,
+       "The mean of a text's states after the last norm, of length 1: mean-pooled, not a trained "
+       "embedding model",
+       EmbeddingFields()},
       {"POST", "/v1/responses", Auth::kKey, "A reply in items, stored unless `store` is false",
        ResponsesFields()},
       {"POST", "/v1/responses/input_tokens", Auth::kKey, "How many tokens such a request has",

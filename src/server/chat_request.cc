@@ -134,6 +134,9 @@ ApiResult<TurnRequest> ReadChatRequest(Json body) {
   }
   out.conversation = *std::move(conversation);
   if (auto error = ReadShared(fields, out)) return *std::move(error);
+  if (fields.integer("max_tokens").value_or(1) == 0) {
+    return BadField("max_tokens", "must be at least 1 in a chat");
+  }
   if (auto error = ReadToolChoice(fields, out)) return *std::move(error);
   if (auto error = ReadReasoning(fields, out)) return *std::move(error);
   if (auto error = ReadLogprobs(fields, out.sampling)) return *std::move(error);

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "server/chat_request.h"
+#include "server/prompt_scores.h"
 
 namespace hearth {
 namespace {
@@ -70,6 +71,7 @@ ChatWriter::ChatWriter(const TurnRequest& request, ReplyFacts facts)
       streams_(request.streams),
       wants_usage_(request.wants_usage),
       wants_logprobs_(request.sampling.num_logprobs >= 0),
+      num_prompt_logprobs_(request.sampling.num_prompt_logprobs),
       choices_(static_cast<size_t>(request.num_choices)) {}
 
 // Calls are numbered within a reply; the reply's own id makes them unique in a conversation.
@@ -104,6 +106,13 @@ std::string ChatWriter::Begin() {
     out += Chunk(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}}, Json(), Json());
   }
   return out;
+}
+
+std::string ChatWriter::AddPrompt(int index, const std::vector<AnswerLogprob>& prompt) {
+  if (index == 0 && num_prompt_logprobs_ >= 0) {
+    prompt_logprobs_ = PromptLogprobsAsJson(prompt, num_prompt_logprobs_);
+  }
+  return "";
 }
 
 std::string ChatWriter::Add(int index, const Delta& delta) {
@@ -202,6 +211,9 @@ std::string ChatWriter::Whole(const TurnUsage& usage) {
   for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(WholeChoice(static_cast<int>(i)));
   Json whole = Envelope("chat.completion", std::move(choices));
   whole.object()->push_back({"usage", UsageAsJson(usage)});
+  if (num_prompt_logprobs_ >= 0) {
+    whole.object()->push_back({"prompt_logprobs", std::move(prompt_logprobs_)});
+  }
   return WriteJson(whole);
 }
 

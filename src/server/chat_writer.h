@@ -17,6 +17,7 @@ class ChatWriter : public ReplyWriter {
  public:
   ChatWriter(const TurnRequest& request, ReplyFacts facts);
   std::string Begin() override;
+  std::string AddPrompt(int choice, const std::vector<AnswerLogprob>& prompt) override;
   std::string Add(int choice, const Delta& delta) override;
   std::string EndChoice(int choice, const ChoiceEnd& end) override;
   std::string End(const TurnUsage& usage) override;
@@ -41,6 +42,8 @@ class ChatWriter : public ReplyWriter {
 
   const ReplyFacts facts_;
   const bool streams_, wants_usage_, wants_logprobs_;
+  const int num_prompt_logprobs_;  // -1: none
+  Json prompt_logprobs_;
   std::vector<Choice> choices_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/chat_writer.h"
+#include "server/plain_prompts.h"
 #include "server/sampling_fields.h"
 
 namespace hearth {
@@ -15,7 +16,8 @@ using enum FieldUse;
 
 constexpr Field kOwnFields[] = {
     {"best_of", kInteger, kRefused, 0, 0, "ask for n and choose yourself", "1"},
-    {"echo", kBoolean, kRefused, 0, 0, "the prompt is not repeated", "false"},
+    {"echo", kBoolean, kHonoured, 0, 0,
+     "the reply begins with the prompt; with `logprobs` also those of its tokens"},
     {"logprobs", kInteger, kHonoured, 0, 20, "log-probabilities, and so many of the likeliest"},
     {"prompt", kAny, kHonoured, 0, 0,
      "a string, token ids, or a list of up to 16 of either; no chat template is applied"},
@@ -24,73 +26,18 @@ constexpr Field kOwnFields[] = {
 };
 constexpr size_t kMaxPrompts = 16;
 
+struct CompletionNotes : DialectNotes {
+  int num_prompt_logprobs = -1;  // vLLM's field: `echo` may want others
+};
+
+int OwnPromptLogprobs(const TurnRequest& request) {
+  const auto* notes = dynamic_cast<const CompletionNotes*>(request.notes.get());
+  return notes == nullptr ? -1 : notes->num_prompt_logprobs;
+}
+
 const std::vector<Field>& Table() {
   static const std::vector<Field> table = JoinFields(kOwnFields, SharedFields());
   return table;
-}
-
-std::optional<std::vector<Token>> TokensOf(const JsonArray& ids) {
-  std::vector<Token> tokens;
-  for (const Json& id : ids) {
-    const std::optional<int64_t> number = id.integer();
-    if (!number || *number < 0 || *number > 1 << 29) return std::nullopt;
-    tokens.push_back(static_cast<Token>(*number));
-  }
-  return tokens;
-}
-
-// A list of numbers is one prompt; a list of strings or lists is several.
-std::optional<ApiError> ReadPrompts(const Json& prompt, std::vector<PlainPrompt>& out) {
-  const ApiError wrong = BadField("prompt", "must be a string, token ids, or a list of either");
-  if (prompt.string() != nullptr) {
-    out.emplace_back(*prompt.string());
-    return std::nullopt;
-  }
-  const JsonArray* list = prompt.array();
-  if (list == nullptr || list->empty()) return wrong;
-  if (list->front().number()) {
-    std::optional<std::vector<Token>> tokens = TokensOf(*list);
-    if (!tokens) return wrong;
-    out.emplace_back(*std::move(tokens));
-    return std::nullopt;
-  }
-  if (list->size() > kMaxPrompts) {
-    return BadField("prompt", Printf("at most %zu prompts, found %zu", kMaxPrompts, list->size()));
-  }
-  for (const Json& each : *list) {
-    if (each.string() != nullptr) {
-      out.emplace_back(*each.string());
-      continue;
-    }
-    auto tokens = each.array() == nullptr ? std::nullopt : TokensOf(*each.array());
-    if (!tokens) return wrong;
-    out.emplace_back(*std::move(tokens));
-  }
-  return std::nullopt;
-}
-
-// The four parallel lists of this older form.
-Json LogprobsAsJson(const std::vector<AnswerLogprob>& logprobs, size_t offset) {
-  JsonArray tokens, values, tops, offsets;
-  for (const AnswerLogprob& one : logprobs) {
-    tokens.emplace_back(one.chosen.bytes);
-    values.emplace_back(static_cast<double>(one.chosen.logprob));
-    offsets.emplace_back(static_cast<int64_t>(offset));
-    offset += one.chosen.bytes.size();
-    JsonObject top;
-    for (const SpelledLogprob& other : one.top) {
-      // Two tokens may be spelled alike once made printable; names may not repeat.
-      const std::string name = *ParseJson(WriteJson(Json(other.bytes)))->string();
-      bool is_new = true;
-      for (const JsonMember& member : top) is_new = is_new && member.first != name;
-      if (is_new) top.emplace_back(name, static_cast<double>(other.logprob));
-    }
-    tops.emplace_back(std::move(top));
-  }
-  return JsonObject{{"tokens", std::move(tokens)},
-                    {"token_logprobs", std::move(values)},
-                    {"top_logprobs", std::move(tops)},
-                    {"text_offset", std::move(offsets)}};
 }
 
 }  // namespace
@@ -105,13 +52,24 @@ ApiResult<TurnRequest> ReadCompletionRequest(Json body) {
   out.prompt_field = "prompt";
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) return BadField("prompt", "is missing");
-  if (auto error = ReadPrompts(*prompt, out.plain_prompts)) return *std::move(error);
+  if (auto error = ReadPlainPrompts(*prompt, "prompt", kMaxPrompts, out.plain_prompts)) {
+    return *std::move(error);
+  }
   if (auto error = ReadShared(fields, out)) return *std::move(error);
   // What this form's clients expect of it; a chat goes on to its own end.
   if (!fields.integer("max_tokens")) out.max_tokens = 16;
+  out.prompt_only = fields.integer("max_tokens").value_or(1) == 0;
+  auto notes = std::make_shared<CompletionNotes>();
+  notes->num_prompt_logprobs = out.sampling.num_prompt_logprobs;
   if (const auto top = fields.integer("logprobs")) {
     out.sampling.num_logprobs = static_cast<int>(*top);
   }
+  out.echoes = fields.flag("echo", false);
+  if (out.echoes && out.sampling.num_logprobs > out.sampling.num_prompt_logprobs) {
+    out.sampling.num_prompt_logprobs = out.sampling.num_logprobs;
+    out.scores_field = "logprobs";
+  }
+  out.notes = std::move(notes);
   if (const Json* format = fields.find("response_format")) {
     if (auto error = ReadResponseFormat(*format, "response_format", out.answer)) {
       return *std::move(error);
@@ -133,7 +91,9 @@ CompletionWriter::CompletionWriter(const TurnRequest& request, ReplyFacts facts)
     : facts_(std::move(facts)),
       streams_(request.streams),
       wants_usage_(request.wants_usage),
-      wants_logprobs_(request.sampling.num_logprobs >= 0),
+      num_logprobs_(request.sampling.num_logprobs),
+      num_prompt_logprobs_(OwnPromptLogprobs(request)),
+      choices_per_prompt_(request.num_choices),
       choices_(request.plain_prompts.size() * static_cast<size_t>(request.num_choices)) {}
 
 Json CompletionWriter::Envelope(JsonArray choices) const {
@@ -156,12 +116,39 @@ std::string CompletionWriter::Chunk(int choice, Json text, Json finish_reason,
   return AsEvent(chunk);
 }
 
+std::string CompletionWriter::AddPrompt(int index, const std::vector<AnswerLogprob>& prompt) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (num_prompt_logprobs_ >= 0) {
+    choice.prompt_logprobs = PromptLogprobsAsJson(prompt, num_prompt_logprobs_);
+  }
+  if (facts_.echoes.empty()) return "";
+  const EchoedPrompt& echo = facts_.echoes[static_cast<size_t>(index / choices_per_prompt_)];
+  for (size_t i = echo.num_hidden; i < echo.pieces.size(); ++i) choice.text += echo.pieces[i];
+  Json logprobs;
+  if (num_logprobs_ >= 0) {
+    const auto shown = [&](size_t i) { return i < echo.num_hidden ? 0 : echo.pieces[i].size(); };
+    choice.logprobs.AddUnknown(echo.pieces[0], shown(0));
+    for (size_t i = 0; i < prompt.size(); ++i) {
+      choice.logprobs.Add(prompt[i], num_logprobs_, shown(i + 1));
+    }
+    logprobs = choice.logprobs.AsJson();
+  }
+  return Chunk(index, choice.text, Json(), std::move(logprobs));
+}
+
 std::string CompletionWriter::Add(int index, const Delta& delta) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   Json logprobs;
-  if (wants_logprobs_) logprobs = LogprobsAsJson(delta.logprobs, choice.text.size());
+  if (num_logprobs_ >= 0) {
+    LogprobLists lists;
+    lists.set_offset(choice.text.size());
+    for (const AnswerLogprob& one : delta.logprobs) {
+      lists.Add(one);
+      choice.logprobs.Add(one);
+    }
+    logprobs = lists.AsJson();
+  }
   choice.text += delta.text;
-  choice.logprobs.insert(choice.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
   return Chunk(index, delta.text, Json(), std::move(logprobs));
 }
 
@@ -193,12 +180,15 @@ std::string CompletionWriter::Progress(const PromptProgress& progress) const {
 std::string CompletionWriter::Whole(const TurnUsage& usage) {
   JsonArray choices;
   for (size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
-    choices.push_back(
-        JsonObject{{"index", static_cast<int64_t>(i)},
-                   {"text", choice.text},
-                   {"logprobs", wants_logprobs_ ? LogprobsAsJson(choice.logprobs, 0) : Json()},
-                   {"finish_reason", choice.finish_reason}});
+    Choice& choice = choices_[i];
+    JsonObject whole{{"index", static_cast<int64_t>(i)},
+                     {"text", choice.text},
+                     {"logprobs", num_logprobs_ >= 0 ? choice.logprobs.AsJson() : Json()},
+                     {"finish_reason", choice.finish_reason}};
+    if (num_prompt_logprobs_ >= 0) {
+      whole.push_back({"prompt_logprobs", std::move(choice.prompt_logprobs)});
+    }
+    choices.push_back(std::move(whole));
   }
   Json whole = Envelope(std::move(choices));
   whole.object()->push_back({"usage", UsageAsJson(usage)});

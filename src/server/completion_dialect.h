@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "server/fields.h"
+#include "server/prompt_scores.h"
 #include "server/reply_writer.h"
 namespace hearth {
 
@@ -18,6 +19,7 @@ class CompletionWriter : public ReplyWriter {
  public:
   CompletionWriter(const TurnRequest& request, ReplyFacts facts);
   std::string Begin() override { return ""; }
+  std::string AddPrompt(int choice, const std::vector<AnswerLogprob>& prompt) override;
   std::string Add(int choice, const Delta& delta) override;
   std::string EndChoice(int choice, const ChoiceEnd& end) override;
   std::string End(const TurnUsage& usage) override;
@@ -28,13 +30,16 @@ class CompletionWriter : public ReplyWriter {
  private:
   struct Choice {
     std::string text, finish_reason;
-    std::vector<AnswerLogprob> logprobs;
+    LogprobLists logprobs;
+    Json prompt_logprobs;
   };
   Json Envelope(JsonArray choices) const;
   std::string Chunk(int choice, Json text, Json finish_reason, Json logprobs) const;
 
   const ReplyFacts facts_;
-  const bool streams_, wants_usage_, wants_logprobs_;
+  const bool streams_, wants_usage_;
+  const int num_logprobs_, num_prompt_logprobs_;  // -1: none
+  const int choices_per_prompt_;
   std::vector<Choice> choices_;
 };
 

@@ -55,6 +55,12 @@ class ChoiceSink final : public EventSink {
       : exchange_(std::move(exchange)), choice_(choice) {}
   int Room() const override { return exchange_->Room(choice_); }
   void OnToken(const TokenEvent& event) override { exchange_->OnToken(choice_, event); }
+  void OnPromptLogprobs(int, std::span<const Logprobs> logprobs) override {
+    exchange_->OnPromptLogprobs(choice_, logprobs);
+  }
+  void OnEmbedding(std::span<const float> embedding) override {
+    exchange_->OnEmbedding(choice_, embedding);
+  }
   void OnFinish(const RequestRecord& record) override { exchange_->OnFinish(choice_, record); }
 
  private:
@@ -149,6 +155,18 @@ void Exchange::OnToken(int choice, const TokenEvent& event) {
   Schedule();
 }
 
+// What came with it schedules the work.
+void Exchange::OnPromptLogprobs(int choice, std::span<const Logprobs> logprobs) {
+  const std::lock_guard lock(mu_);
+  std::vector<Logprobs>& prompt = choices_[static_cast<size_t>(choice)].prompt;
+  prompt.insert(prompt.end(), logprobs.begin(), logprobs.end());
+}
+
+void Exchange::OnEmbedding(int choice, std::span<const float> embedding) {
+  const std::lock_guard lock(mu_);
+  choices_[static_cast<size_t>(choice)].embedding.assign(embedding.begin(), embedding.end());
+}
+
 void Exchange::OnFinish(int choice, const RequestRecord& record) {
   {
     const std::lock_guard lock(mu_);
@@ -202,11 +220,27 @@ void Exchange::Work() {
   }
 }
 
+std::string Exchange::TellPrompt(int index) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  choice.has_prompt = true;
+  // Several choices of a prompt share what its first one was told.
+  const int first = index - index % form_.choices_per_prompt;
+  std::vector<AnswerLogprob> spelled;
+  {
+    const std::lock_guard lock(mu_);
+    for (const Logprobs& one : choices_[static_cast<size_t>(first)].prompt) {
+      spelled.push_back(choice.turn.Spell(one));
+    }
+  }
+  return writer_->AddPrompt(index, spelled);
+}
+
 bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
                        const std::optional<RequestRecord>& record, std::string& bytes) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   Turn& turn = choice.turn;
   const bool was_stopped = turn.is_stopped();
+  if (!choice.has_prompt) bytes += TellPrompt(index);
   std::vector<Delta> deltas;
   for (const TokenEvent& event : tokens) turn.Feed(event.token, event.logprobs.get(), deltas);
   if (record) turn.Finish(deltas);
@@ -215,6 +249,12 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
   if (turn.is_stopped() && !was_stopped) house_.engine.Cancel(ids_[static_cast<size_t>(index)]);
   if (!record) return false;
   choice.is_ended = true;
+  std::vector<float> embedding;
+  {
+    const std::lock_guard lock(mu_);
+    embedding.swap(choice.embedding);
+  }
+  if (!embedding.empty()) writer_->AddEmbedding(index, std::move(embedding));
   ChoiceEnd end;
   if (turn.is_stopped()) {
     end.why = ChoiceEnd::Why::kStopString;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,15 +85,22 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     explicit Choice(Turn t) : turn(std::move(t)) {}
     Turn turn;  // of the worker, with the one below
     bool is_ended = false;
-    std::vector<TokenEvent> pending;  // these two under mu_
+    bool has_prompt = false;          // of the worker too: its prompt was handed to the writer
+    std::vector<TokenEvent> pending;  // these four under mu_
+    std::vector<Logprobs> prompt;     // complete before the first token
+    std::vector<float> embedding;     // there before the end
     std::optional<RequestRecord> record;
   };
 
   int Room(int choice) const;
   void OnToken(int choice, const TokenEvent& event);
+  void OnPromptLogprobs(int choice, std::span<const Logprobs> logprobs);
+  void OnEmbedding(int choice, std::span<const float> embedding);
   void OnFinish(int choice, const RequestRecord& record);
   void Schedule();
   void Work();
+  // What was asked of the choice's prompt, as bytes.
+  std::string TellPrompt(int index);
   // What came of one choice, as bytes; true when it has ended.
   bool Advance(int index, std::vector<TokenEvent> tokens,
                const std::optional<RequestRecord>& record, std::string& bytes);

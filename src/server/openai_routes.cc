@@ -3,13 +3,14 @@
 
 #include "server/chat_writer.h"
 #include "server/completion_dialect.h"
+#include "server/embedding_dialect.h"
 #include "server/token_routes.h"
 
 namespace hearth {
 namespace {
 
 // Paths that clients know and this server does not serve: said by name, not as a typing error.
-constexpr const char* kNotDone[] = {"/v1/embeddings", "/v1/moderations", "/v1/images/generations",
+constexpr const char* kNotDone[] = {"/v1/moderations", "/v1/images/generations",
                                     "/v1/audio/speech"};
 
 Json ModelCard(const ServedModel& model) {
@@ -26,6 +27,7 @@ Json ModelCard(const ServedModel& model) {
 void AddOpenAiRoutes(TurnService& service, Router& router) {
   service.AddTurnRoute(router, "/v1/chat/completions", ChatDialect());
   service.AddTurnRoute(router, "/v1/completions", CompletionDialect());
+  service.AddTurnRoute(router, "/v1/embeddings", EmbeddingDialect());
   AddTokenRoutes(service, router);
   for (const char* path : kNotDone) {
     router.Add("POST", path, Auth::kKey,

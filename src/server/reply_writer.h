@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "http/message.h"
@@ -27,12 +28,20 @@ struct ChoiceEnd {
   std::string stop_string;  // kStopString: which
 };
 
+// A prompt that is part of the reply: the bytes of its tokens, of which the first `num_hidden` are
+// none of the client's text.
+struct EchoedPrompt {
+  std::vector<std::string> pieces;
+  size_t num_hidden = 0;
+};
+
 // What a writer may want to repeat. `id` is bare hexadecimal, unguessable; dialects put their own
 // prefix before it.
 struct ReplyFacts {
   std::string id, model, fingerprint;
   int64_t created_s = 0;
-  int num_prompt = 0;  // tokens of all prompts
+  int num_prompt = 0;                     // tokens of all prompts
+  std::vector<EchoedPrompt> echoes = {};  // one per prompt, when the reply begins with it
 };
 
 // How much of a prompt is read.
@@ -49,6 +58,12 @@ class ReplyWriter {
  public:
   virtual ~ReplyWriter() = default;
   virtual std::string Begin() = 0;  // the request was let in
+  // Once for each choice, before anything else of it: what the model thought of its prompt's tokens
+  // from the second on, when that was asked for.
+  virtual std::string AddPrompt(int /*choice*/, const std::vector<AnswerLogprob>& /*prompt*/) {
+    return "";
+  }
+  virtual void AddEmbedding(int /*choice*/, std::vector<float> /*embedding*/) {}
   virtual std::string Add(int choice, const Delta& delta) = 0;
   virtual std::string EndChoice(int choice, const ChoiceEnd& end) = 0;
   virtual std::string End(const TurnUsage& usage) = 0;  // after the last EndChoice

@@ -23,8 +23,9 @@ constexpr Field kSharedFields[] = {
     {"guided_regex", kString, kHonoured, 1, 8192, "the answer matches this, whole"},
     {"ignore_eos", kBoolean, kHonoured, 0, 0, "the model's own end does not end the reply"},
     {"logit_bias", kObject, kHonoured, 0, 0, "token id -> what is added to its logit, -100 to 100"},
-    {"max_tokens", kInteger, kHonoured, 1, 1 << 27,
-     "tokens of the reply, reasoning included; as many as fit unless given"},
+    {"max_tokens", kInteger, kHonoured, 0, 1 << 27,
+     "tokens of the reply, reasoning included; as many as fit unless given; 0, which reads the "
+     "prompt and says nothing, in completions alone"},
     {"min_p", kNumber, kHonoured, 0, 1, "keep tokens with this share of the likeliest one's"},
     {"min_tokens", kInteger, kHonoured, 0, 1 << 20, "no end before so many tokens"},
     {"model", kString, kHonoured, 0, 256, "the name of the model that is served"},
@@ -33,6 +34,8 @@ constexpr Field kSharedFields[] = {
     {"priority", kInteger, kHonoured, -1, 2,
      "-1 urgent, 0 normal, 1 low, 2 when nobody else wants anything; at most what the key may "
      "have"},
+    {"prompt_logprobs", kInteger, kHonoured, 0, 20,
+     "log-probabilities of the prompt's tokens, and so many of the likeliest; not in a stream"},
     {"repetition_penalty", kNumber, kHonoured, 0.01, 10,
      "divides the logits of tokens that occurred"},
     {"return_progress", kBoolean, kHonoured, 0, 0,
@@ -233,9 +236,17 @@ std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string
   }
   const Json* inner = format.Find("json_schema");
   const std::string inner_path = inner == nullptr ? path : path + ".json_schema";
-  const Json* schema = (inner == nullptr ? format : *inner).Find("schema");
+  const Json& about = inner == nullptr ? format : *inner;
+  const Json* schema = about.Find("schema");
   if (schema == nullptr) return BadField(inner_path + ".schema", "is missing");
-  return SetSchema(*schema, inner_path + ".schema", out);
+  if (auto error = SetSchema(*schema, inner_path + ".schema", out)) return error;
+  const auto word = [&about](const char* member, const char* otherwise) {
+    const Json* value = about.Find(member);
+    return value == nullptr || value->string() == nullptr ? otherwise : *value->string();
+  };
+  out.name = word("name", "response");
+  out.description = word("description", "");
+  return std::nullopt;
 }
 
 std::optional<ApiError> CheckToolChoice(const TurnRequest& turn) {
@@ -263,6 +274,11 @@ std::optional<ApiError> ReadEffort(const std::string& word, const std::string& p
   return std::nullopt;
 }
 
+Priority PriorityOf(const Fields& fields) {
+  const int64_t priority = fields.integer("priority").value_or(0);
+  return static_cast<Priority>(priority + static_cast<int64_t>(Priority::kNormal));
+}
+
 std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out) {
   ReadSampling(fields, out);
   if (auto error = ReadStops(fields, out.stops)) return error;
@@ -276,8 +292,11 @@ std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out) {
   out.wants_progress = fields.flag("return_progress", false);
   out.cache_salt = fields.text("cache_salt").value_or("");
   out.timeout_us = static_cast<int64_t>(fields.number("timeout").value_or(0) * 1e6);
-  const int64_t priority = fields.integer("priority").value_or(0);
-  out.priority = static_cast<Priority>(priority + static_cast<int64_t>(Priority::kNormal));
+  out.priority = PriorityOf(fields);
+  if (const auto top = fields.integer("prompt_logprobs")) {
+    if (out.streams) return BadField("prompt_logprobs", "not in a stream");
+    out.sampling.num_prompt_logprobs = static_cast<int>(*top);
+  }
   return std::nullopt;
 }
 

@@ -17,6 +17,8 @@ std::vector<Field> JoinFields(std::span<const Field> own, std::span<const Field>
 // Reads all of SharedFields into `out`.
 std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out);
 
+Priority PriorityOf(const Fields& fields);
+
 // `{"type": "json_schema", …}` and its like, as chat and (with `schema` at the top) responses write
 // it.
 std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string& path,

@@ -30,9 +30,9 @@ bool Holds(const std::vector<ReplyEvent>& events, Kind kind) {
 
 AnswerLogprob Spelled(const Logprobs& logprobs, const Tokenizer& tokenizer) {
   const auto spell = [&](const TokenLogprob& one) {
-    return SpelledLogprob{std::string(tokenizer.Bytes(one.token)), one.logprob};
+    return SpelledLogprob{std::string(tokenizer.Bytes(one.token)), one.logprob, one.token};
   };
-  AnswerLogprob out{spell(logprobs.chosen), {}};
+  AnswerLogprob out{spell(logprobs.chosen), {}, logprobs.rank};
   for (const TokenLogprob& one : logprobs.top) out.top.push_back(spell(one));
   return out;
 }
@@ -45,6 +45,8 @@ std::unique_ptr<ReplyReader> NewPlainReader(const Tokenizer& tokenizer) {
 
 Turn::Turn(std::unique_ptr<ReplyReader> reader, StopStrings stops, const Tokenizer& tokenizer)
     : reader_(std::move(reader)), stops_(std::move(stops)), tokenizer_(&tokenizer) {}
+
+AnswerLogprob Turn::Spell(const Logprobs& logprobs) const { return Spelled(logprobs, *tokenizer_); }
 
 void Turn::Feed(Token token, const Logprobs* logprobs, std::vector<Delta>& out) {
   if (is_stopped_) return;

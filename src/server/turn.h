@@ -17,11 +17,13 @@ namespace hearth {
 struct SpelledLogprob {
   std::string bytes;  // of the token
   float logprob = 0;
+  Token token = 0;
 };
-// What the model thought of one token of the answer, and what else it thought of.
+// What the model thought of one token, and what else it thought of.
 struct AnswerLogprob {
   SpelledLogprob chosen;
   std::vector<SpelledLogprob> top;
+  int rank = 0;  // of a prompt's token, from 1
 };
 
 struct Delta {
@@ -43,6 +45,7 @@ class Turn {
   // null.
   void Feed(Token token, const Logprobs* logprobs, std::vector<Delta>& out);
   void Finish(std::vector<Delta>& out);
+  AnswerLogprob Spell(const Logprobs& logprobs) const;
   // A stop string is complete: what follows is not told.
   bool is_stopped() const { return is_stopped_; }
   int found_stop() const { return stops_.found(); }

@@ -31,6 +31,8 @@ struct AnswerShape {
   Json schema;
   std::string text;
   std::vector<std::string> choices;
+  // What the client calls the schema; the name is empty when nothing is to be shown to the model.
+  std::string name = {}, description = {};
 };
 
 // A text to go on from, or its tokens.
@@ -48,10 +50,15 @@ struct TurnRequest {
   std::vector<PlainPrompt> plain_prompts;
   std::string prompt_field = "messages";  // what a prompt that is too long is blamed on
 
-  SamplingParams sampling;  // stop and end tokens are filled in by the service
-  bool has_seed = false;    // without, every choice draws afresh
-  int max_tokens = 0;       // 0: as many as fit
-  int num_choices = 1;      // of each prompt
+  SamplingParams sampling;   // stop and end tokens are filled in by the service
+  bool has_seed = false;     // without, every choice draws afresh
+  int max_tokens = 0;        // 0: as many as fit
+  int num_choices = 1;       // of each prompt
+  bool prompt_only = false;  // no reply: what is asked is asked of the prompt
+  bool pools = false;        // the prompts' pooled states are the answer; with prompt_only
+  bool echoes = false;       // the prompt's text comes before the reply's
+  // Where log-probabilities of prompts were asked for (sampling.num_prompt_logprobs), for errors.
+  std::string scores_field = "prompt_logprobs";
   std::vector<std::string> stops;
   AnswerShape answer;
   ToolChoice tool_choice = ToolChoice::kAuto;

@@ -15,6 +15,7 @@
 #include "base/mix.h"
 #include "engine/replies.h"
 #include "server/domain.h"
+#include "server/prompt_scores.h"
 #include "server/turn_limits.h"
 
 namespace hearth {
@@ -67,6 +68,29 @@ std::string TraceParent(const HttpRequest& http) {
   const bool is_plain =
       given.size() == 55 && given.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
   return is_plain ? std::string(given) : "";
+}
+
+Result<std::vector<Token>> Rendered(const ServedModel& model, const Conversation& conversation,
+                                    const AnswerShape& shape) {
+  const AnswerFormat answer{shape.name, shape.description, shape.schema};
+  const bool is_shown = shape.kind == AnswerShape::Kind::kSchema && !shape.name.empty();
+  return model.format->Render(conversation,
+                              {.date = model.date, .answer = is_shown ? &answer : nullptr});
+}
+
+std::vector<EchoedPrompt> Echoes(const std::vector<PlainPrompt>& given,
+                                 const std::vector<std::vector<Token>>& prompts,
+                                 const Tokenizer& tokenizer) {
+  std::vector<EchoedPrompt> echoes;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    EchoedPrompt echo;
+    for (const Token token : prompts[i]) echo.pieces.emplace_back(tokenizer.Bytes(token));
+    const TokenizerTraits& traits = tokenizer.traits();
+    const bool is_text = std::holds_alternative<std::string>(given[i]);
+    echo.num_hidden = is_text && traits.add_bos && traits.bos ? 1 : 0;
+    echoes.push_back(std::move(echo));
+  }
+  return echoes;
 }
 
 }  // namespace
@@ -193,8 +217,9 @@ Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn
                                                          std::vector<std::vector<Token>> prompts,
                                                          const KvDomain& domain) {
   std::unique_ptr<TokenMask> mask;
-  const bool is_free = turn.sampling.ignores_eos && turn.answer.kind == AnswerShape::Kind::kText &&
-                       turn.conversation.tools.empty();
+  const bool is_free = turn.prompt_only ||
+                       (turn.sampling.ignores_eos && turn.answer.kind == AnswerShape::Kind::kText &&
+                        turn.conversation.tools.empty());
   if (model.masks != nullptr && !is_free) {
     HEARTH_ASSIGN(mask, model.masks->New(turn));
   }
@@ -206,6 +231,8 @@ Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn
     request.sampling.eos_tokens = model.format->stop_tokens();
     if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * kGoldenRatio);
     request.max_tokens = turn.max_tokens;
+    request.prompt_only = turn.prompt_only;
+    request.pools = turn.pools;
     request.priority = turn.priority;
     request.timeout_us = turn.timeout_us;
     request.domain = domain;
@@ -264,8 +291,10 @@ std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const D
   if (auto* error = std::get_if<ApiError>(&prompts)) return std::move(*error);
   auto& tokens = std::get<std::vector<std::vector<Token>>>(prompts);
   if (auto error = HoldToLimits(arrival.limits, tokens, turn)) return error;
-  ReplyFacts facts{arrival.id, model.name, model.fingerprint, std::time(nullptr), 0};
+  ReplyFacts facts{arrival.id, model.name, model.fingerprint, std::time(nullptr), 0, {}};
   for (const auto& prompt : tokens) facts.num_prompt += static_cast<int>(prompt.size());
+  if (auto error = CheckPromptScores(turn, facts.num_prompt)) return error;
+  if (turn.echoes) facts.echoes = Echoes(turn.plain_prompts, tokens, *model.tokenizer);
   Result<std::vector<Request>> requests =
       Requests(turn, std::move(tokens), DomainOf(arrival.http.key_id, turn.cache_salt, nonce));
   if (!requests.ok()) return MaskError(requests.status(), turn);
@@ -351,17 +380,18 @@ void TurnService::AddAnswerRoute(Router& router, std::string pattern, Dialect di
              });
 }
 
-ApiResult<std::vector<Token>> TurnService::Render(Conversation conversation) const {
+ApiResult<std::vector<Token>> TurnService::Render(Conversation conversation,
+                                                  const AnswerShape& shape) const {
   NeutraliseVolatile(impl_->options.neutralise, conversation);
   const ServedModel& model = impl_->model;
-  Result<std::vector<Token>> prompt = model.format->Render(conversation, {.date = model.date});
+  Result<std::vector<Token>> prompt = Rendered(model, conversation, shape);
   if (!prompt.ok()) return FromStatus(prompt.status());
   return *std::move(prompt);
 }
 
 ApiResult<int64_t> TurnService::CountTokens(TurnRequest request) const {
   if (auto error = CheckModel(request.model)) return *std::move(error);
-  ApiResult<std::vector<Token>> prompt = Render(std::move(request.conversation));
+  ApiResult<std::vector<Token>> prompt = Render(std::move(request.conversation), request.answer);
   if (auto* error = std::get_if<ApiError>(&prompt)) return std::move(*error);
   return static_cast<int64_t>(std::get<std::vector<Token>>(prompt).size());
 }
@@ -385,11 +415,11 @@ ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnReques
     prompts.push_back(std::move(tokens));
   }
   if (request.plain_prompts.empty()) {
-    auto prompt = model.format->Render(request.conversation, {.date = model.date});
+    auto prompt = Rendered(model, request.conversation, request.answer);
     if (!prompt.ok()) return FromStatus(prompt.status());
     prompts.push_back(*std::move(prompt));
   }
-  const int reply = std::max(1, request.max_tokens);
+  const int reply = request.prompt_only ? 0 : std::max(1, request.max_tokens);
   for (const std::vector<Token>& prompt : prompts) {
     if (prompt.size() + static_cast<size_t>(reply) > static_cast<size_t>(model.max_context)) {
       return TooLong(prompt.size(), reply, model.max_context, request.prompt_field);

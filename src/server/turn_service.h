@@ -62,7 +62,9 @@ class TurnService {
   void AddAnswerRoute(Router& router, std::string pattern, Dialect dialect, Answer work);
 
   // A conversation as the tokens that a turn would begin with.
-  ApiResult<std::vector<Token>> Render(Conversation conversation) const;
+  // `answer` is shown to models whose format has a place for it.
+  ApiResult<std::vector<Token>> Render(Conversation conversation,
+                                       const AnswerShape& answer = {}) const;
   // How many those are, for a dialect's own way to count; the model's name is checked.
   ApiResult<int64_t> CountTokens(TurnRequest request) const;
   // The prompts of a request as tokens, checked against the context: `context_length_exceeded`.

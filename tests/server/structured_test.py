@@ -182,7 +182,7 @@ def check_completions(server):
     same(server.request("POST", "/detokenize", {"tokens": [1 << 28]})[0], 400, "a token too large")
     counted = json.loads(server.request("POST", "/tokenize", {"messages": ASK})[2])
     expect(counted["count"] == len(counted["tokens"]) > 8, f"{counted}")
-    same(server.request("POST", "/v1/embeddings", {"input": "x"})[0], 501, "embeddings")
+    same(server.request("POST", "/v1/moderations", {"input": "x"})[0], 501, "moderations")
     try:
         api.completions.create(model=server.name, prompt="x", suffix="y")
         expect(False, "a suffix was taken")

@@ -145,8 +145,8 @@ def expert_ffn(f, p, h):
     return out
 
 
-def logits(path, tokens, yarn_truncate=False):
-    """[len(tokens), vocabulary] in float64."""
+def states(path, tokens, yarn_truncate=False):
+    """What leaves the last norm, [len(tokens), width] in float64."""
     f = File(path)
     if f.arch not in ("llama", "gpt-oss"):
         raise SystemExit(f"this oracle does not know the architecture {f.arch}")
@@ -173,9 +173,18 @@ def logits(path, tokens, yarn_truncate=False):
         norm = "post_attention_norm.weight" if oss else "ffn_norm.weight"
         h = rms_norm(x, f.tensor(p + norm), eps)
         x = x + (expert_ffn(f, p, h) if oss else dense_ffn(f, p, h))
-    x = rms_norm(x, f.tensor("output_norm.weight"), eps)
-    head = "output.weight" if f.has("output.weight") else "token_embd.weight"
-    return x @ f.tensor(head).T
+    return rms_norm(x, f.tensor("output_norm.weight"), eps)
+
+
+def head(path, x):
+    """[len(x), vocabulary] of states."""
+    f = File(path)
+    return x @ f.tensor("output.weight" if f.has("output.weight") else "token_embd.weight").T
+
+
+def logits(path, tokens, yarn_truncate=False):
+    """[len(tokens), vocabulary] in float64."""
+    return head(path, states(path, tokens, yarn_truncate))
 
 
 def main():

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log-probabilities of prompts as clients know them: vLLM's `prompt_logprobs`, and the four lists
+// of OpenAI's older completions, which `echo` lets begin with the prompt.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "server/api_error.h"
+#include "server/turn.h"
+#include "server/turn_request.h"
+namespace hearth {
+
+// One reply must not fill the memory: a name, a number and a text for each of these.
+inline constexpr int64_t kMaxPromptScores = 300'000;
+// Whether what is asked of prompts of so many tokens in all stays below that.
+std::optional<ApiError> CheckPromptScores(const TurnRequest& request, int64_t num_tokens);
+
+// null for the first token, then per token an object of token ids. Of `top` at most `num_top`.
+Json PromptLogprobsAsJson(const std::vector<AnswerLogprob>& prompt, int num_top);
+
+// The four parallel lists of the older form.
+class LogprobLists {
+ public:
+  // The first token of a prompt: nothing is known of it.
+  void AddUnknown(const std::string& bytes, size_t length);
+  // `length`: how many bytes of the text are this token's; none when it is not shown.
+  void Add(const AnswerLogprob& one, int num_top, size_t length);
+  void Add(const AnswerLogprob& one) { Add(one, INT32_MAX, one.chosen.bytes.size()); }
+  Json AsJson() const;
+  void set_offset(size_t offset) { offset_ = offset; }
+
+ private:
+  JsonArray tokens_, values_, tops_, offsets_;
+  size_t offset_ = 0;
+};
+
+}  // namespace hearth
