@@ -2,6 +2,7 @@
 // The C++ side of the C ABI of rust/hearth_grammar.
 #include "grammar/grammar.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ std::string Take(HearthText text) {
 // The engine's messages may quote the grammar, which a client wrote: made safe to show, and short.
 std::string TakeMessage(HearthText text) {
   std::string message = Take(text).substr(0, 300);
+  // Its word for "there would be more to say"; nothing to a client.
+  message.resize(std::min(message.size(), message.find(" <non-verbose/>")));
   for (char& c : message) {
     if (c < ' ' || c > '~') c = ' ';
   }

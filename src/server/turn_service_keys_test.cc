@@ -83,6 +83,33 @@ TEST_F(TurnServiceKeysTest, AKeyIsNotChargedForWhatTheEngineRefused) {
   EXPECT_EQ(limiter.StandingOf("ada", 1LL << 60).tokens.remaining, 1'000'000);
 }
 
+// One reply at a time, one after the other without a pause: each finds its key's place free, and
+// the key is charged what usage tells.
+TEST_F(TurnServiceKeysTest, AKeyIsChargedWhatUsageTells) {
+  RateLimiter limiter;
+  ServiceOptions options;
+  options.limiter = &limiter;
+  options.limits_of = [](const std::string&) {
+    return KeyLimits{.max_concurrent = 1, .tokens_per_minute = 1'000'000};
+  };
+  Start(0, options);
+  int64_t prompt = 0, generated = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto client =
+        Chat(Printf(R"("max_tokens": %d, "stop": "e", "seed": %d)", 3 + i, i), "ada");
+    ASSERT_TRUE(client->WaitForEnd());
+    ASSERT_EQ(client->status(), 200) << client->bytes();
+    EXPECT_EQ(client->header("x-ratelimit-limit-tokens"), "1000000");
+    const Json usage = *ParseJson(client->bytes())->Find("usage");
+    prompt += *usage.Find("prompt_tokens")->integer();
+    generated += *usage.Find("completion_tokens")->integer();
+  }
+  ASSERT_EQ(limiter.counts().size(), 1u);
+  EXPECT_EQ(limiter.counts()[0].prompt_tokens, prompt);
+  EXPECT_EQ(limiter.counts()[0].generated_tokens, generated);
+  EXPECT_EQ(limiter.counts()[0].num_running, 0);
+}
+
 // A sink whose sequence's mask gives up after some tokens.
 class MaskFails : public EventSink {
  public:

@@ -190,6 +190,20 @@ def check_completions(server):
         same(error.param, "suffix", "the field at fault")
 
 
+def check_exhausted(server):
+    """A grammar that compiles and then grows beyond its limits ends its own request, as the client's
+    to change: before the first byte with 400, in a stream with the same error."""
+    body = {"prompt": "x", "max_tokens": 1500, "seed": 3,
+            "guided_grammar": "start: T\nT: /[a-z]*a[a-z]{15}1/ & /[a-z1]{2000,}/"}
+    status, _, data = server.request("POST", "/v1/completions", body)
+    error = json.loads(data)["error"]
+    same((status, error["code"], error["param"], error["type"]),
+         (400, "grammar_error", "guided_grammar", "invalid_request_error"), "a whole answer")
+    status, _, data = server.request("POST", "/v1/completions", {**body, "stream": True})
+    last = data.decode().strip().split("\n\n")[-1].removeprefix("data: ")
+    same((status, json.loads(last)["error"]), (200, error), "a stream's last event")
+
+
 def main(program):
     with serving(program, work_model("tiny-oss-o200k.gguf")) as server:
         check_answers(server)
@@ -199,11 +213,17 @@ def main(program):
         check_choices(server)
         check_logprobs(server)
         check_completions(server)
+        check_exhausted(server)
     with serving(program, work_model("smollm2.gguf"), "--context", "2048") as server:
         reply = ask(server, response_format=FORMAT, temperature=0, max_tokens=120)
         if reply.choices[0].finish_reason == "stop":
             jsonschema.validate(json.loads(reply.choices[0].message.content), SCHEMA)
         check_completions(server)
+        # Its template has no way to write a call.
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+        status, _, data = server.request("POST", "/v1/chat/completions",
+                                         {"messages": ASK, "tools": [tool]})
+        same((status, json.loads(data)["error"]["param"]), (400, "tools"), "tools of no use")
     print("replies have the shapes that were asked for")
 
 
