@@ -198,8 +198,9 @@ void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
                                const ApiError& error) const {
   ApiError known = error;
   known.request_id = arrival.id;
-  SendError(*arrival.reply, error, dialect.describe_error(known), arrival.id,
-            LimitHeaders(arrival));
+  HttpReply::Headers headers = LimitHeaders(arrival);
+  if (!arrival.traceparent.empty()) headers.push_back({"traceparent", arrival.traceparent});
+  SendError(*arrival.reply, error, dialect.describe_error(known), arrival.id, std::move(headers));
   if (options.observer == nullptr) return;
   TurnOutcome outcome;
   outcome.dialect = dialect.name;

@@ -73,7 +73,9 @@ def main(program):
                 status, headers, _ = server.request("POST", "/v1/chat/completions", body,
                                                     {"traceparent": TRACE})
                 same((status, headers["traceparent"]), (200, TRACE), "the trace comes back")
-            same(server.request("POST", "/v1/chat/completions", {**body, "n": SECRET})[0], 400, "n")
+            status, headers, _ = server.request("POST", "/v1/chat/completions",
+                                                {**body, "n": SECRET}, {"traceparent": TRACE})
+            same((status, headers["traceparent"]), (400, TRACE), "the trace of a refusal")
             check_page(server, control)
             check_doors(server, control)
         check_log(log)
