@@ -17,7 +17,7 @@ from strict import strictly
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "oracle"))
 import reference  # noqa: E402
 
-TEXT = "The quick brown fox jumps over the lazy dog; la même chose."
+TEXT = "The quick brown fox jumps over the lazy dog; it is 9 o'clock."
 CHAT = [{"role": "user", "content": "Say hello to Ada, please."}]
 
 
@@ -74,7 +74,8 @@ def check_echo(server, oracle, near):
     raw = TEXT.encode()
     ends = lists.text_offset[1:] + [len(raw)]
     for piece, begin, end in zip(lists.tokens, lists.text_offset, ends):
-        same(raw[begin:end].decode(errors="replace"), piece, "a token's place in the text")
+        if end > begin:  # a first token of the model's own is no part of the text
+            same(raw[begin:end].decode(), piece, "a token's place in the text")
     longer = api.completions.create(**asked, logprobs=2, max_tokens=6)
     plain = api.completions.create(model=server.name, prompt=TEXT, temperature=0, max_tokens=6,
                                    logprobs=2)
