@@ -2,7 +2,16 @@
 // npm `ai` with `@ai-sdk/openai-compatible` against hearth serve, as agents built on it ask.
 import assert from 'node:assert/strict';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { APICallError, Output, generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
+import {
+  APICallError,
+  Output,
+  embedMany,
+  generateText,
+  jsonSchema,
+  stepCountIs,
+  streamText,
+  tool,
+} from 'ai';
 import * as asking from './asking.mjs';
 
 // The package warns on the terminal about what it itself does not know.
@@ -232,6 +241,14 @@ async function completion(t) {
   assert.equal(pieces.text, whole.text);
 }
 
+async function embeddings(t) {
+  const model = provider(t).embeddingModel(t.model);
+  const { embeddings: found, usage } = await embedMany({ model, values: ['a', 'b'], maxRetries: 0 });
+  assert.equal(found.length, 2);
+  assert.ok(Math.abs(Math.hypot(...found[0]) - 1) < 1e-3, 'of length 1');
+  assert.ok(usage.tokens > 1);
+}
+
 const choiceOf = (values) => Output.choice({ options: values });
 const schemaOf = (schema) => Output.object({ schema: jsonSchema(schema) });
 
@@ -294,6 +311,7 @@ export const cases = [
     'both',
     (t) => object(t, choiceOf(asking.CITIES), (value) => assert.ok(asking.CITIES.includes(value))),
   ],
+  ['embeddings', 'both', embeddings],
   ['cancel.stream', 'both', abortStream],
   ['cancel.whole', 'both', abortWhole],
   ...MISTAKES.map(([name, change, names]) => [

@@ -125,16 +125,16 @@ def sent_fields(server, peers):
         rows = peers["answer " + endpoint]
         # An empty list is no news about the rows of its members.
         told = [p for p in found or () if not any(row.startswith(p + "[]") for row in rows)]
-        sent[endpoint] = None if found is None else {row_of(p, rows, endpoint) for p in told}
+        sent[endpoint] = None if found is None else {row_of(p, rows) for p in told}
     return sent
 
 
-def row_of(path, rows, endpoint):
+def row_of(path, rows):
+    """The row it is part of; one that nobody looked up at the others has its own."""
     at = path
-    while at not in rows:
-        expect(at, f"a row in peers.tsv for {path} of {endpoint}")
+    while at and at not in rows:
         at = re.sub(r"(\[\]|\.?[^.\[\]]+)$", "", at)
-    return at
+    return at or path
 
 
 def table(endpoint, rows, hearth, first):
@@ -164,7 +164,9 @@ def page(program, server):
             missing = "–" if sent[endpoint] is None else "refused: not known"
             hearth = {f: becomes(fields[f]) if f in fields else missing for f in rows}
             out += "\n### Requests\n\n" + table(endpoint, rows, hearth, first)
-        rows = peers["answer " + endpoint]
+        rows = dict(peers["answer " + endpoint])
+        for field in sent[endpoint] or ():
+            rows.setdefault(field, (["?"] * 4, ""))
         hearth = {f: "yes" if f in (sent[endpoint] or ()) else "–" for f in rows}
         out += "\n### Answers\n\n" + table(endpoint, rows, hearth, first)
     return out

@@ -335,6 +335,16 @@ async function completions(t) {
   }
 }
 
+async function embeddings(t) {
+  const ask = { model: t.model, input: ['Once upon', 'a time'] };
+  const packed = await client(t).embeddings.create(ask); // the SDK asks for base64 and unpacks
+  const open = await client(t).embeddings.create({ ...ask, encoding_format: 'float' });
+  assert.deepEqual(open.data.map((each) => each.index), [0, 1]);
+  const floats = (found) => found.data.map((each) => each.embedding.map(Math.fround));
+  assert.deepEqual(floats(packed), floats(open), 'both encodings');
+  assert.ok(open.usage.prompt_tokens > 1 && open.usage.total_tokens === open.usage.prompt_tokens);
+}
+
 async function models(t) {
   const listed = [];
   for await (const model of client(t).models.list()) listed.push(model);
@@ -484,5 +494,6 @@ export const cases = [
   ['cancel.stream', 'both', abortStream],
   ['cancel.whole', 'both', abortWhole],
   ['completions.text', 'both', completions],
+  ['embeddings.both_encodings', 'both', embeddings],
   ['models.list_and_card', 'both', models],
 ];

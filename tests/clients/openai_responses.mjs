@@ -220,7 +220,7 @@ const MISTAKES = [
   ['no_input', { input: null }, 'input'],
   ['temperature', { temperature: -1 }, 'temperature'],
   ['truncation', { truncation: 'auto' }, 'truncation'],
-  ['tool_type', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+  ['tool_type', { tools: [{ type: 'file_search', vector_store_ids: ['x'] }] }, 'tools[0].type'],
   ['conversation', { conversation: 'conv_1' }, 'conversation'],
   ['effort', { reasoning: { effort: 'huge' } }, 'reasoning.effort'],
   ['item_type', { input: [{ type: 'item_reference', id: 'x' }] }, 'input[0].type'],
