@@ -39,7 +39,7 @@ struct EngineCore::Books {
   size_t next_step = 0;
   StepHistogram step_histogram;
   double own_us = 0;  // fading mean
-  int64_t last_rates_us = -1;
+  int64_t last_rates_us = -1, busy_since_us = 0;
   FadingRate prefill{5}, decode{5}, ended{30};
   double chunk_tokens = 0, chunk_us = 0;  // fading sums over steps with prompt in them
   SchedulerTotals seen;                   // at the last update
@@ -89,6 +89,7 @@ void EngineCore::Drain(int64_t bound_us) {
 
 bool EngineCore::Step() {
   const int64_t began_us = clock_.now_us();
+  if (is_idle()) books_->busy_since_us = began_us;
   TakeMail(began_us);
   WatchReaders(began_us);
   const int64_t drain_at_us = drain_at_us_;
@@ -221,13 +222,16 @@ void EngineCore::UpdateRates(int64_t now_us) {
   const SchedulerTotals& totals = scheduler_.totals();
   const int64_t last_us = books.last_rates_us < 0 ? now_us : books.last_rates_us;
   const double elapsed_s = static_cast<double>(std::max<int64_t>(now_us - last_us, 0)) * 1e-6;
+  // What is promised is about a machine at work: a night without requests made it no slower.
+  const double worked_s =
+      std::min(elapsed_s, static_cast<double>(now_us - books.busy_since_us) * 1e-6);
   const auto prefill = static_cast<double>(totals.prefill_tokens - books.seen.prefill_tokens);
   books.prefill.Add(prefill, elapsed_s);
   books.decode.Add(static_cast<double>(totals.decode_tokens - books.seen.decode_tokens), elapsed_s);
-  books.ended.Add(static_cast<double>(books.num_ended - books.num_ended_seen), elapsed_s);
+  books.ended.Add(static_cast<double>(books.num_ended - books.num_ended_seen), worked_s);
   if (prefill > 0) {
     books.chunk_tokens = 0.98 * books.chunk_tokens + prefill;
-    books.chunk_us = 0.98 * books.chunk_us + elapsed_s * 1e6;
+    books.chunk_us = 0.98 * books.chunk_us + worked_s * 1e6;
   }
   books.last_rates_us = now_us;
   books.seen = totals;

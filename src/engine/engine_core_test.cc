@@ -256,6 +256,25 @@ TEST(EngineCore, WhatExpiresInTheQueueIsNeverComputed) {
   EXPECT_EQ(first.heard->finish(), Finish::kLength);
 }
 
+TEST(EngineCore, RestDoesNotLengthenThePredictedWait) {
+  EngineOptions options;
+  options.scheduler.max_sequences = 2;
+  EngineRig rig({}, options);
+  rig.Submit(20, 4);
+  rig.Finish();
+  rig.clock.Advance(int64_t{3600} * 1'000'000);
+  rig.Submit(20, 4, 2);
+  rig.Finish();
+  rig.clock.Advance(int64_t{3600} * 1'000'000);
+  for (uint64_t seed = 3; seed < 40; ++seed) {
+    const Client client = rig.Submit(20, 4, seed);
+    ASSERT_TRUE(client.admission.ok()) << client.admission.status.message();
+    EXPECT_LT(client.admission.predicted_wait_s, 1);  // a step takes some milliseconds
+    rig.core.Step();
+  }
+  rig.Finish();
+}
+
 TEST(EngineCore, TheSnapshotCountsWhatHappened) {
   EngineRig rig;
   const Client first = rig.Submit(40, 10, 1);
