@@ -21,6 +21,7 @@
 #include "kv/layout.h"
 #include "platform/file.h"
 #include "platform/isa.h"
+#include "platform/usage.h"
 #include "server/anthropic_writer.h"
 #include "server/api_error.h"
 #include "server/api_router.h"
@@ -141,9 +142,21 @@ std::string DescribeRefusal(const HttpRefusal& refusal) {
   return WriteJson(is_anthropic ? AnthropicError(error) : OpenAiError(error));
 }
 
+// Sockets must not take the descriptors that files, logs and stored responses need.
+int ConnectionsWithin(int64_t file_limit, int wanted) {
+  constexpr int64_t kReserved = 256;
+  const auto room = static_cast<int>(std::max<int64_t>(1, file_limit - kReserved));
+  if (room < wanted) {
+    std::fprintf(stderr, "at most %d connections: %lld files may be open (ulimit -n)\n", room,
+                 static_cast<long long>(file_limit));
+  }
+  return std::min(room, wanted);
+}
+
 Status Listen(const ServeFlags& flags, Served& served) {
   Router router = ApiRouter({*served.engine, *served.metrics, *served.service, *served.responses});
   HttpOptions options = flags.http;
+  options.max_connections = ConnectionsWithin(RaiseFileLimit(), flags.http.max_connections);
   if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
   GuardPolicy policy = flags.guard;
   policy.needs_key = !flags.keys_path.empty();
@@ -247,6 +260,30 @@ Status Serve(const ServeFlags& flags) {
   return Status();
 }
 
+// How much at a time; CLI11 needs the flags to stay where they are.
+void AddLimits(CLI::App& sub, ServeFlags& flags) {
+  sub.add_option("--context", flags.engine.max_context, "Tokens of one request, reply included")
+      ->check(CLI::Range(16, 1 << 27));
+  sub.add_option("--max-sequences", flags.engine.max_sequences, "Running at a time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  sub.add_option("--itl-target", flags.engine.itl_target_ms,
+                 "Milliseconds between tokens that prompts of others may not exceed")
+      ->check(CLI::Range(1.0, 60000.0))
+      ->capture_default_str();
+  sub.add_option("--max-queued", flags.engine.max_queued,
+                 "Requests that wait at a time; those beyond are refused, with the time to wait")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  sub.add_option("--max-connections", flags.http.max_connections, "Open at a time")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  sub.add_option("--max-connections-per-peer", flags.http.max_connections_per_peer,
+                 "Open at a time from one address; a proxy in front needs more")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddServe(CLI::App& app, Command& chosen) {
@@ -280,15 +317,7 @@ void AddServe(CLI::App& app, Command& chosen) {
          "the cache: none, headers (default) or all; replies say x-hearth-neutralised")
       ->transform(CLI::CheckedTransformer(neutralise));
   sub->add_option("--date", flags->date, "YYYY-MM-DD the model is told; none unless given");
-  sub->add_option("--context", flags->engine.max_context, "Tokens of one request, reply included")
-      ->check(CLI::Range(16, 1 << 27));
-  sub->add_option("--max-sequences", flags->engine.max_sequences, "Running at a time")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  sub->add_option("--itl-target", flags->engine.itl_target_ms,
-                  "Milliseconds between tokens that prompts of others may not exceed")
-      ->check(CLI::Range(1.0, 60000.0))
-      ->capture_default_str();
+  AddLimits(*sub, *flags);
   sub->add_option("--drain", flags->drain_s, "Seconds that running replies get at the end")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();

@@ -68,6 +68,7 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   scheduler.max_step_tokens = flags.max_step_tokens;
   scheduler.max_context = budget.max_context;
   scheduler.itl_target_us = static_cast<int64_t>(flags.itl_target_ms * 1000);
+  plan.engine.admission.max_requests = flags.max_queued;
   plan.engine.kv.key_seed = SecretSeed();
   return plan;
 }

@@ -17,6 +17,7 @@ struct EngineFlags {
   int64_t kv_bytes = 0;        // 0: half of what the weights leave of the usable memory
   int max_context = 0;         // tokens of one sequence; 0: what the model and the memory allow
   int max_sequences = 64;      // running at a time
+  int max_queued = 10'000;     // waiting at a time
   int max_step_tokens = 512;   // of all sequences together
   double itl_target_ms = 200;  // the longest step while somebody listens
 };

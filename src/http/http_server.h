@@ -32,7 +32,7 @@ struct HttpOptions {
   uint16_t port = 0;               // 0: any free one
   std::string unix_path;           // instead of host and port; mode 0600
   int num_threads = 1;
-  int max_connections = 10'000, max_connections_per_peer = 256;
+  int max_connections = 16'384, max_connections_per_peer = 256;
   // Beyond this many bytes that a reader does not take, its connection is cut: the last defence,
   // far above where the engine pauses a slow reader's sequence.
   size_t max_unsent_bytes = size_t{8} << 20;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/usage.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 
 #include "platform/file.h"
@@ -81,6 +83,15 @@ double OthersShare(const CpuTime& from, const CpuTime& to) {
   const double room = (to.wall - from.wall) * to.num_cpus;
   if (room <= 0) return 0;
   return std::clamp((to.machine - from.machine - (to.own - from.own)) / room, 0.0, 1.0);
+}
+
+int64_t RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  const rlim_t now = setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before;
+  return static_cast<int64_t>(std::min<rlim_t>(now, INT32_MAX));
 }
 
 std::string ProcessorName() {

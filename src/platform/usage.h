@@ -30,6 +30,9 @@ double OthersShare(const CpuTime& from, const CpuTime& to);
 // Busy seconds and number of processors, from the text of /proc/stat.
 CpuTime MachineTimeFrom(std::string_view stat, double ticks_per_second);
 
+// Lets this process open as many files and sockets as it may at all, and says how many that are.
+int64_t RaiseFileLimit();
+
 // The processor's own name, or "unknown".
 std::string ProcessorName();
 

@@ -2,7 +2,10 @@
 #include "platform/usage.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace hearth {
@@ -25,6 +28,17 @@ TEST(Usage, SeesItsOwnMemoryGrow) {
   const Resident after = ReadResident();
   EXPECT_GE(after.anonymous - before.anonymous, static_cast<int64_t>(bytes.size()) / 2);
   EXPECT_GE(after.peak, after.now - (1 << 20));
+}
+
+TEST(Usage, RaisesTheFileLimitToWhatIsAllowed) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 100);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const int64_t raised = RaiseFileLimit();
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
+  EXPECT_EQ(raised, static_cast<int64_t>(std::min<rlim_t>(limit.rlim_max, INT32_MAX)));
 }
 
 TEST(Usage, CountsBusyAndStolenTime) {
