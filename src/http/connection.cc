@@ -298,9 +298,6 @@ class Connection final : public IdleConnections::Member {
   // twice.
   asio::awaitable<bool> Answer(HttpRequest& request, const Route& route, const Outbox::Form& form) {
     auto outbox = std::make_shared<Outbox>(form);
-    auto bell = std::make_shared<Bell>(co_await asio::this_coro::executor);
-    outbox->set_wake([bell] { bell->Ring(); });
-    const Silence silence{*outbox};
     route.handler(std::move(request), outbox);
     bool whole = false;
     const Outbox::Taken taken = outbox->Take();
@@ -308,12 +305,8 @@ class Connection final : public IdleConnections::Member {
       // Answered at once, as small requests are: no need to watch for the client's leaving.
       whole = co_await WriteAll(taken.bytes);
     } else {
-      using namespace asio::experimental::awaitable_operators;
       const bool started = co_await WriteAll(taken.bytes);
-      if (started && !taken.aborted) {
-        const auto first = co_await (WriteOut(*outbox, *bell) || WatchPeer());
-        whole = first.index() == 0 && std::get<0>(first);
-      }
+      if (started && !taken.aborted) whole = co_await WriteRest(*outbox);
     }
     outbox->Gone();
     if (!whole) {
@@ -324,6 +317,16 @@ class Connection final : public IdleConnections::Member {
       co_return false;
     }
     co_return outbox->keep_alive();
+  }
+
+  // What the handler's threads write after it returned. True when the whole answer was written.
+  asio::awaitable<bool> WriteRest(Outbox& outbox) {
+    using namespace asio::experimental::awaitable_operators;
+    auto bell = std::make_shared<Bell>(co_await asio::this_coro::executor);
+    outbox.set_wake([bell] { bell->Ring(); });  // what came before, the first Take finds
+    const Silence silence{outbox};
+    const auto first = co_await (WriteOut(outbox, *bell) || WatchPeer());
+    co_return first.index() == 0 && std::get<0>(first);
   }
 
   // True when the whole answer was written.

@@ -10,11 +10,21 @@
 namespace hearth {
 
 std::string Outbox::Head(int status, const Headers& headers, const std::string& framing) const {
-  std::string out = Printf("HTTP/1.1 %d %s\r\n", status, std::string(ReasonOf(status)).c_str());
+  std::string out;
+  out.reserve(512);  // most heads: they are written for every answer
+  out += "HTTP/1.1 ";
+  out += std::to_string(status);
+  out += ' ';
+  out += ReasonOf(status);
+  out += "\r\n";
   for (const HttpHeader& h : headers) {
     // A line break in a value would start a header, or a body, of someone else's choosing.
-    HEARTH_CHECK((h.name + h.value).find_first_of("\r\n") == std::string::npos);
-    out += h.name + ": " + h.value + "\r\n";
+    HEARTH_CHECK(h.name.find_first_of("\r\n") == std::string::npos);
+    HEARTH_CHECK(h.value.find_first_of("\r\n") == std::string::npos);
+    out += h.name;
+    out += ": ";
+    out += h.value;
+    out += "\r\n";
   }
   out += framing;
   if (close_) {
@@ -22,7 +32,8 @@ std::string Outbox::Head(int status, const Headers& headers, const std::string& 
   } else if (form_.http_1_0) {
     out += "connection: keep-alive\r\n";
   }
-  return out + "\r\n";
+  out += "\r\n";
+  return out;
 }
 
 bool Outbox::MayKeepAlive() const {
@@ -35,7 +46,7 @@ void Outbox::Send(int status, Headers headers, std::string body) {
   started_ = ended_ = true;
   status_ = status;
   close_ = !MayKeepAlive();
-  queue_ = Head(status, headers, Printf("content-length: %zu\r\n", body.size()));
+  queue_ = Head(status, headers, "content-length: " + std::to_string(body.size()) + "\r\n");
   if (!form_.omit_body) queue_ += body;
   Wake();
 }
