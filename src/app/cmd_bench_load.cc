@@ -112,9 +112,9 @@ Status LoadUrl(const Flags& flags, LoadReport& report) {
   options.model = report.model = flags.model;
   options.is_chat = flags.api.empty() ? options.vocab_size == 0 : flags.api == "chat";
   if (const char* key = std::getenv("HEARTH_API_KEY")) options.key = key;
-  if (options.vocab_size > 0 && flags.long_prompt == 0) {
+  if (options.vocab_size > 0 && flags.long_prompt == 0 && flags.load.turns > 1) {
     return Error(Code::kInvalid,
-                 "--vocab-size needs --long-prompt: no server tells the ids of its "
+                 "--vocab-size needs --long-prompt or --turns 1: no server tells the ids of its "
                  "answers, which later turns of chats repeat");
   }
   report.url = options.url;
@@ -174,9 +174,11 @@ void AddUrl(CLI::App& sub, Flags& flags) {
                  "in HEARTH_API_KEY. --model is then the name to ask for");
   sub.add_option("--api", flags.api, "chat or completions; default chat, completions for ids")
       ->check(CLI::IsMember({"chat", "completions"}));
-  sub.add_option("--vocab-size", url.vocab_size,
-                 "With --url and --long-prompt: prompts are random token ids below this instead of "
-                 "words, as many as were asked for to the last one")
+  sub.add_option(
+         "--vocab-size", url.vocab_size,
+         "With --url and --long-prompt or --turns 1: prompts are random token ids below this "
+         "instead of "
+         "words, as many as were asked for to the last one")
       ->check(CLI::Range(2, 1 << 24));
   sub.add_flag("!--heed-eos", url.ignores_end, "Do not ask the server for answers of full length");
 }

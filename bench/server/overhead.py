@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the server costs: `hearth bench load` on an engine in its own process against the same
+requests over HTTP, taking turns."""
+import json
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+from rig import Others, Row, milliseconds, rig
+
+
+def load(program, folder, *words):
+    out = pathlib.Path(folder) / "load.json"
+    done = subprocess.run([program, "bench", "load", *map(str, words), "--json", str(out)],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"bench load failed: {done.stdout}{done.stderr}")
+    figures = json.loads(out.read_text(encoding="utf-8"))
+    if figures["refused"] or any(reply["problem"] for reply in figures["replies"]):
+        raise SystemExit(f"bench load: {figures['refused']} refused, or replies with problems")
+    return figures
+
+
+def p99(values):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(0.99 * len(values)))]
+
+
+def whole_s(figures):
+    return [reply["ended_s"] - reply["sent_s"] for reply in figures["replies"]]
+
+
+def measure(program, driver, model, *, vocab_size, streams=(1, 16), rounds=3, answer_tokens=64,
+            prompt_tokens=32, chats=2, singles=200):
+    """Requests are the same to the last token: random ids from the same seed."""
+    program = str(program)
+    same = ["--turns", 1, "--preamble-tokens", 2, "--user-tokens", prompt_tokens]
+    out = {"model": pathlib.Path(model).name, "rates": {}, "gaps": {}, "single": {}}
+    with tempfile.TemporaryDirectory() as folder, \
+            rig(program, driver, model) as under_load, Others(under_load.pid) as others:
+        sides = {"engine": ["--model", model],
+                 "server": ["--url", f"http://127.0.0.1:{under_load.port}", "--vocab-size",
+                            vocab_size]}
+        for count in streams:
+            words = [*same, "--answer-tokens", answer_tokens, "--clients", count, "--chats",
+                     chats * count]
+            rates, gaps = {"engine": [], "server": []}, {"engine": [], "server": []}
+            for round_ in range(rounds + 1):
+                for side, target in sides.items():
+                    # Another seed every round: nothing is found in the server's cache.
+                    figures = load(program, folder, *target, *words, "--seed", 100 + round_)
+                    if round_ > 0:  # the first one warms up
+                        rates[side].append(figures["generated_per_s"])
+                        gaps[side].append(figures["between_tokens_s"]["p50"])
+            out["rates"][count], out["gaps"][count] = rates, gaps
+        words = [*same, "--answer-tokens", 1, "--clients", 1, "--chats", singles]
+        for seed in (1, 2):
+            for side, target in sides.items():
+                figures = load(program, folder, *target, *words, "--seed", seed)
+                out["single"].setdefault(side, []).extend(whole_s(figures))
+    out["others"] = others.share
+    return out
+
+
+def rows(out):
+    result = []
+    for count, rates in out["rates"].items():
+        best = max(rates["server"]) / max(rates["engine"])
+        middle = statistics.median(rates["server"]) / statistics.median(rates["engine"])
+        gaps = out["gaps"][count]
+        for side in ("engine", "server"):
+            result.append(Row(
+                f"{count} streams, {side}: tokens/s best / median, between tokens",
+                f"{max(rates[side]):.2f} / {statistics.median(rates[side]):.2f}, "
+                f"{milliseconds(min(gaps[side]))}"))
+        result.append(Row(f"{count} streams, server / engine: best / median",
+                          f"{100 * best:.1f} % / {100 * middle:.1f} %", ">= 97 %", best >= 0.97))
+    single = out["single"]
+    for name, share in (("median", statistics.median), ("p99", p99)):
+        ours, theirs = share(single["server"]), share(single["engine"])
+        result.append(Row(
+            f"one token when idle, {len(single['server'])} requests, {name}: server - engine",
+            f"{milliseconds(ours)} - {milliseconds(theirs)} = {milliseconds(ours - theirs)}",
+            "<= 5 ms" if name == "p99" else "", name != "p99" or ours - theirs <= 0.005))
+    return result
+
+
+def words(out):
+    return (f"{out['model']}: the same random token ids, lengths and seeds from `hearth bench load` "
+            "to an engine in its own process and over HTTP (streamed) to `hearth serve` on the same "
+            f"machine, taking turns; a warm-up round of each is left out. Others used "
+            f"{out['others']:.0%}.")
