@@ -30,6 +30,7 @@
 #include "server/keys.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/status_route.h"
 #include "server/turn_service.h"
 
 namespace hearth {
@@ -81,7 +82,9 @@ Status CheckFlags(const ServeFlags& flags) {
   if (flags.certificate.empty() != flags.private_key.empty()) {
     return Error(Code::kInvalid, "--tls-certificate and --tls-key go together");
   }
-  if (!flags.keys_path.empty() || !flags.http.unix_path.empty() || IsLoopback(flags.http.host)) {
+  const std::string& host = flags.http.host;
+  if (!flags.keys_path.empty() || !flags.http.unix_path.empty() || IsLoopback(host) ||
+      host == "localhost") {
     return Status();
   }
   return Error(Code::kInvalid,
@@ -90,12 +93,30 @@ Status CheckFlags(const ServeFlags& flags) {
                flags.http.host.c_str());
 }
 
+HttpOptions OptionsOf(const ServeFlags& flags) {
+  HttpOptions options = flags.http;
+  if (options.host == "localhost") options.host = "127.0.0.1";
+  if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
+  return options;
+}
+
+// Listens and stops again: a port that is taken or a certificate that is none is told before
+// gigabytes are loaded.
+Status TryListening(const ServeFlags& flags) {
+  HEARTH_TRY(HttpServer::Listen(OptionsOf(flags), Router()).status());
+  if (flags.control_port <= 0) return Status();
+  HttpOptions control;
+  control.port = static_cast<uint16_t>(flags.control_port);
+  return HttpServer::Listen(std::move(control), Router()).status();
+}
+
 // What is served, in the order it must go away: the last first.
 struct Served {
   Keys keys;
   RateLimiter limiter;
   std::unique_ptr<ServerMetrics> metrics;
   std::unique_ptr<RequestLog> log;
+  std::unique_ptr<TurnObserver> ends;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatFormat> format;
   std::unique_ptr<ReplyMasks> masks;
@@ -154,10 +175,12 @@ int ConnectionsWithin(int64_t file_limit, int wanted) {
 }
 
 Status Listen(const ServeFlags& flags, Served& served) {
-  Router router = ApiRouter({*served.engine, *served.metrics, *served.service, *served.responses});
-  HttpOptions options = flags.http;
+  // Without keys everybody here is one tenant, who may see what the tenant is doing.
+  const Auth status_auth = flags.keys_path.empty() ? Auth::kKey : Auth::kAdmin;
+  Router router =
+      ApiRouter({*served.engine, *served.metrics, *served.service, *served.responses, status_auth});
+  HttpOptions options = OptionsOf(flags);
   options.max_connections = ConnectionsWithin(RaiseFileLimit(), flags.http.max_connections);
-  if (!flags.certificate.empty()) options.tls = TlsFiles{flags.certificate, flags.private_key};
   GuardPolicy policy = flags.guard;
   policy.needs_key = !flags.keys_path.empty();
   options.authorize = [policy, &keys = served.keys](HttpRequest& request, Auth auth) {
@@ -176,6 +199,7 @@ Status ListenForControl(const ServeFlags& flags, Served& served) {
   Router router;
   AddHealthRoutes(*served.engine, router);
   AddMetricsRoute(*served.engine, *served.metrics, router);
+  AddStatusRoute(*served.engine, *served.service, *served.metrics, Auth::kAdmin, router);
   HttpOptions options;
   options.port = static_cast<uint16_t>(flags.control_port);
   // Whoever can reach it may ask; web pages of other hosts cannot.
@@ -209,8 +233,9 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, const ServedModel& 
   }
   if (!flags.log_path.empty()) {
     HEARTH_ASSIGN(served.log, RequestLog::Open(flags.log_path));
-    options.observer = served.log.get();
   }
+  served.ends = served.metrics->CountEnds(served.log.get());
+  options.observer = served.ends.get();
   return options;
 }
 
@@ -233,7 +258,11 @@ int WaitForEnd(const sigset_t& signals, const ServeFlags& flags, Served& served)
     if (flags.keys_path.empty()) continue;
     // A file with a mistake in it changes nothing.
     const Status status = served.keys.Load(flags.keys_path);
-    std::fprintf(stderr, "keys: %s\n", status.ok() ? "read again" : status.message().c_str());
+    if (status.ok()) {
+      std::fprintf(stderr, "keys: read again\n");
+    } else {
+      std::fprintf(stderr, "keys: %s; the ones from before stay\n", status.message().c_str());
+    }
   }
 }
 
@@ -242,6 +271,7 @@ Status Serve(const ServeFlags& flags) {
   HEARTH_TRY(CheckFlags(flags));
   Served served;
   if (!flags.keys_path.empty()) HEARTH_TRY(served.keys.Load(flags.keys_path));
+  HEARTH_TRY(TryListening(flags));
   ServedModel model;
   HEARTH_TRY(OpenModelParts(flags, served, model));
   HEARTH_ASSIGN(served.responses, ResponseStore::Open(flags.responses_path));
@@ -294,7 +324,9 @@ void AddServe(CLI::App& app, Command& chosen) {
   flags->http.port = 8080;
   sub->add_option("--host", flags->http.host, "Address; beyond loopback only with --keys")
       ->capture_default_str();
-  sub->add_option("--port", flags->http.port, "0: any free one")->capture_default_str();
+  sub->add_option("--port", flags->http.port, "0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   sub->add_option("--unix", flags->http.unix_path, "A local socket instead of a port");
   sub->add_option("--keys", flags->keys_path, "File of API keys, see `hearth key`");
   sub->add_option("--host-name", flags->guard.hosts, "A name clients use for this machine");
@@ -303,7 +335,8 @@ void AddServe(CLI::App& app, Command& chosen) {
   sub->add_option("--tls-key", flags->private_key, "PEM");
   sub->add_option(
          "--control-port", flags->control_port,
-         "Port on 127.0.0.1 for /livez, /readyz and /metrics without keys; 0: any free one")
+         "Port on 127.0.0.1 for /livez, /readyz, /metrics and /status without keys; 0: any "
+         "free one")
       ->check(CLI::Range(0, 65535));
   sub->add_option("--log", flags->log_path,
                   "File for a line of JSON per request, without its text; - for stderr");

@@ -26,6 +26,7 @@ void AddRender(CLI::App& app, Command& chosen);
 void AddBench(CLI::App& app, Command& chosen);
 void AddBenchLoad(CLI::App& bench, Command& chosen);  // of `hearth bench`
 void AddServe(CLI::App& app, Command& chosen);
+void AddTop(CLI::App& app, Command& chosen);
 void AddKey(CLI::App& app, Command& chosen);
 void AddApiDocs(CLI::App& app, Command& chosen);
 

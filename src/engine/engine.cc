@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -143,11 +144,23 @@ void Engine::Drain(int64_t bound_us) {
 
 std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
   auto latest = impl_->Latest();
-  if (impl_->StalledUs() == 0) return latest;
-  auto stalled = std::make_shared<EngineSnapshot>(*latest);
-  stalled->is_stalled = true;
-  stalled->num_stalls = impl_->num_stalls_;
-  return stalled;
+  const bool is_stalled = impl_->StalledUs() > 0;
+  // A loop that rests publishes nothing, and its rates would stay what they were.
+  const bool is_resting = latest->load.num_running + latest->load.num_waiting == 0;
+  const auto rested_s = static_cast<double>(impl_->clock_.now_us() - latest->at_us) * 1e-6;
+  const bool fades = is_resting && rested_s > 0 && latest->decode_tokens_per_s > 0;
+  if (!is_stalled && !fades) return latest;
+  auto now = std::make_shared<EngineSnapshot>(*latest);
+  if (is_stalled) {
+    now->is_stalled = true;
+    now->num_stalls = impl_->num_stalls_;
+  }
+  if (fades) {
+    const double keep = std::exp(-rested_s / kRateSeconds);
+    now->prefill_tokens_per_s *= keep;
+    now->decode_tokens_per_s *= keep;
+  }
+  return now;
 }
 
 }  // namespace hearth

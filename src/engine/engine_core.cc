@@ -38,9 +38,9 @@ struct EngineCore::Books {
   std::vector<int64_t> step_us;  // a ring of the last kStepsKept
   size_t next_step = 0;
   StepHistogram step_histogram;
-  double own_us = 0;  // fading mean
+  double own_us = 0, mean_us = 0, mean_tokens = 0;  // fading means
   int64_t last_rates_us = -1, busy_since_us = 0;
-  FadingRate prefill{5}, decode{5}, ended{30};
+  FadingRate prefill{kRateSeconds}, decode{kRateSeconds}, ended{30};
   double chunk_tokens = 0, chunk_us = 0;  // fading sums over steps with prompt in them
   SchedulerTotals seen;                   // at the last update
   uint64_t num_backend_failures = 0, num_ended = 0, num_ended_seen = 0;
@@ -142,6 +142,7 @@ void EngineCore::WatchReaders(int64_t now_us) {
 
 void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   const auto rows = static_cast<size_t>(plan.num_logits_rows);
+  const auto num_tokens = static_cast<double>(plan.tokens.size());  // the plan ends with Commit
   const size_t num_logits = rows * static_cast<size_t>(backend_.vocab_size());
   if (logits_.size() < num_logits) logits_.resize(num_logits);
   const int64_t run_us = clock_.now_us();
@@ -169,7 +170,12 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
   ++books.step_histogram.counts[static_cast<size_t>(place - kStepBoundsUs.begin())];
   books.step_histogram.sum_us += done_us - began_us;
   const auto own = static_cast<double>((done_us - began_us) - (ran_us - run_us));
-  books.own_us += (own - books.own_us) * (books.next_step == 1 ? 1 : 0.05);
+  const auto fade = [&](double& mean, double value) {
+    mean += (value - mean) * (books.next_step == 1 ? 1 : 0.05);
+  };
+  fade(books.own_us, own);
+  fade(books.mean_us, static_cast<double>(done_us - began_us));
+  fade(books.mean_tokens, num_tokens);
 }
 
 void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us) {
@@ -275,6 +281,7 @@ SequenceRow RowOf(const Sequence& s, int64_t now_us) {
   row.num_generated = s.num_generated();
   row.num_preempted = s.record.num_preempted;
   row.age_us = now_us - s.record.arrived_us;
+  if (s.record.first_token_us > 0) row.saying_us = now_us - s.record.first_token_us;
   row.waited_us = s.record.waited_us + (s.running ? 0 : now_us - s.waiting_since_us);
   return row;
 }
@@ -287,6 +294,10 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
   EngineSnapshot snapshot;
   snapshot.at_us = clock_.now_us();
   snapshot.is_draining = drain_at_us_ >= 0;
+  const KvLayout layout = backend_.kv_layout();
+  snapshot.limits = {options_.scheduler.max_sequences, options_.admission.max_requests,
+                     options_.admission.max_tokens,    options_.scheduler.itl_target_us,
+                     layout.full.block_bytes,          layout.window.block_bytes};
   snapshot.load = scheduler_.load();
   snapshot.totals = scheduler_.totals();
   snapshot.full = kv_.counts(KvGroup::kFull);
@@ -301,6 +312,8 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
     snapshot.steps.max_us = times.back();
   }
   snapshot.steps.mean_own_us = books.own_us;
+  snapshot.steps.mean_us = books.mean_us;
+  snapshot.steps.mean_tokens = books.mean_tokens;
   snapshot.step_histogram = books.step_histogram;
   snapshot.masks = masks_.totals();
   snapshot.prefill_tokens_per_s = books.prefill.per_s();

@@ -284,6 +284,11 @@ TEST(EngineCore, TheSnapshotCountsWhatHappened) {
   EXPECT_EQ(snapshot.load.num_running + snapshot.load.num_waiting, 2);
   ASSERT_EQ(snapshot.rows.size(), 2u);
   EXPECT_EQ(snapshot.rows[0].num_prompt, 40);
+  EXPECT_EQ(snapshot.limits.max_running, SchedulerOptions().max_sequences);
+  EXPECT_EQ(snapshot.limits.max_waiting, AdmissionLimits().max_requests);
+  // One step of 1 ms and 10 us a token: its means are its own.
+  EXPECT_EQ(snapshot.steps.mean_tokens, 1.0 * static_cast<double>(snapshot.totals.prefill_tokens));
+  EXPECT_EQ(snapshot.steps.mean_us, 1000 + 10 * snapshot.steps.mean_tokens);
   rig.Finish();
   rig.Submit(40, 10, 1);
   rig.Finish();

@@ -179,6 +179,22 @@ TEST(Engine, AStepThatHangsIsNoticed) {
   EXPECT_FALSE(engine.snapshot()->is_stalled);
 }
 
+TEST(Engine, RatesFadeWhileNobodyAsks) {
+  Engine engine(std::make_unique<FakeBackend>(FakeOptions()), EngineOptions());
+  const auto buffer = std::make_shared<EventBuffer>();
+  ASSERT_TRUE(engine.Submit(Of(10, 20, 1), buffer).ok());
+  ReadAll(*buffer);
+  const auto ends = [&] {
+    return engine.snapshot()->num_finished[static_cast<size_t>(Finish::kLength)];
+  };
+  while (ends() == 0) std::this_thread::yield();
+  const double before = engine.snapshot()->decode_tokens_per_s;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const double after = engine.snapshot()->decode_tokens_per_s;
+  EXPECT_GT(after, 0);
+  EXPECT_LT(after, 0.96 * before);  // exp(-0.3 / 5) = 0.94
+}
+
 TEST(EventBuffer, GivesTokensInOrderThenTheEnd) {
   EventBuffer buffer(3);
   int ready = 0;

@@ -19,12 +19,22 @@ struct SequenceRow {
   State state = State::kWaiting;
   int num_prompt = 0, num_cached = 0, num_computed = 0, num_generated = 0, num_preempted = 0;
   int64_t age_us = 0, waited_us = 0;
+  int64_t saying_us = 0;  // since its first token; 0: it has said none
 };
 
 // Of the last steps (at most 512).
 struct StepTimes {
   int64_t last_us = 0, p50_us = 0, p99_us = 0, max_us = 0;
-  double mean_own_us = 0;  // beside the backend: planning, sampling, booking, telling
+  double mean_own_us = 0;               // beside the backend: planning, sampling, booking, telling
+  double mean_us = 0, mean_tokens = 0;  // fading: of about the last 20
+};
+
+// What there can be at most, and what is aimed for.
+struct EngineLimits {
+  int max_running = 0, max_waiting = 0;
+  int64_t max_waiting_tokens = 0;
+  int64_t itl_target_us = 0;
+  int64_t full_block_bytes = 0, window_block_bytes = 0;
 };
 
 // Every step since the start, by how long it took: steps of at most kStepBoundsUs[i], each in its
@@ -37,10 +47,13 @@ struct StepHistogram {
   int64_t sum_us = 0;
 };
 
+inline constexpr double kRateSeconds = 5;  // how far back the two rates below look
+
 struct EngineSnapshot {
   int64_t at_us = 0;
   bool is_stalled = false, is_draining = false;
   uint64_t num_stalls = 0;
+  EngineLimits limits;
   SchedulerLoad load;
   SchedulerTotals totals;
   KvCounts full, window;

@@ -5,13 +5,16 @@
 #include "server/health_routes.h"
 #include "server/openai_routes.h"
 #include "server/responses_routes.h"
+#include "server/status_route.h"
 
 namespace hearth {
 
 Router ApiRouter(const ApiParts& parts) {
   Router router;
+  AddFrontPage(router);
   AddHealthRoutes(parts.engine, router);
   AddMetricsRoute(parts.engine, parts.metrics, router);
+  AddStatusRoute(parts.engine, parts.service, parts.metrics, parts.status_auth, router);
   AddOpenAiRoutes(parts.service, router);
   AddResponsesRoutes(parts.service, parts.responses, router);
   AddAnthropicRoutes(parts.service, router);

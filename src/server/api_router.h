@@ -15,6 +15,7 @@ struct ApiParts {
   const ServerMetrics& metrics;
   TurnService& service;
   ResponseStore& responses;
+  Auth status_auth = Auth::kAdmin;  // of GET /status, see there
 };
 Router ApiRouter(const ApiParts& parts);
 

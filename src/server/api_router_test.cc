@@ -91,7 +91,7 @@ class ApiRouterTest : public ::testing::Test {
 };
 
 // Whoever adds a route that needs no key must also write it here.
-const std::set<std::string> kPublic{"GET /livez", "GET /readyz"};
+const std::set<std::string> kPublic{"GET /", "GET /livez", "GET /readyz"};
 
 TEST_F(ApiRouterTest, AnswersNobodyWithoutAKeyButToSayThatItIsAlive) {
   ASSERT_GE(routes_.size(), 15u);

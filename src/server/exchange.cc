@@ -140,6 +140,15 @@ bool Exchange::is_done() const {
   return is_over_ && (is_gone_ || reply_->unsent_bytes() == 0);
 }
 
+void Exchange::Name(std::unordered_map<SeqId, SequenceName>& names) const {
+  const std::lock_guard lock(mu_);
+  if (!has_begun_) return;  // ids_ is being filled
+  for (const SeqId id : ids_) {
+    const auto found = names.find(id);
+    if (found != names.end()) found->second = {form_.request_id, form_.key_id, form_.dialect};
+  }
+}
+
 int Exchange::Room(int choice) const {
   if (form_.streams && reply_->unsent_bytes() > kMaxUnsentBytes) return 0;
   const std::lock_guard lock(mu_);

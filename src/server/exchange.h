@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/engine.h"
@@ -35,6 +36,11 @@ class TurnObserver {
  public:
   virtual ~TurnObserver() = default;
   virtual void OnEnd(const TurnOutcome& outcome) = 0;
+};
+
+// Whose a sequence in the engine is. Holds no text of anybody.
+struct SequenceName {
+  std::string request_id, key_id, dialect;
 };
 
 // Where exchanges live. All of it outlives them.
@@ -74,6 +80,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void Ping(Time now, const EngineSnapshot& snapshot);
   // Nothing is left to do, and the client has taken every byte or is gone.
   bool is_done() const;
+  // Fills in those of `names` that are this exchange's.
+  void Name(std::unordered_map<SeqId, SequenceName>& names) const;
 
  private:
   friend class ChoiceSink;

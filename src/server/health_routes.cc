@@ -26,4 +26,11 @@ void AddHealthRoutes(const Engine& engine, Router& router) {
              });
 }
 
+void AddFrontPage(Router& router) {
+  router.Add("GET", "/", Auth::kPublic,
+             [](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+               SendText(*reply, 200, "This is Hearth. The API is under /v1.\n");
+             });
+}
+
 }  // namespace hearth

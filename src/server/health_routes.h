@@ -10,4 +10,7 @@ namespace hearth {
 // neither says anything else. `engine` outlives the router.
 void AddHealthRoutes(const Engine& engine, Router& router);
 
+// GET / tells people with a browser where they are. Public, and says nothing else.
+void AddFrontPage(Router& router);
+
 }  // namespace hearth

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "server/metric_families.h"
@@ -42,14 +43,17 @@ prometheus::ClientMetric::Histogram AsHistogram(const StepHistogram& steps) {
   return out;
 }
 
-double ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  double pages = 0, resident = 0;
-  statm >> pages >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
+// Codes are words of ours, so there are few; this is for the day when one of them is not.
+constexpr size_t kMaxEnds = 64;
 
 }  // namespace
+
+int64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
 
 struct ServerMetrics::Impl {
   explicit Impl(MetricFacts f) : facts(std::move(f)), started_s(std::time(nullptr)) {}
@@ -57,17 +61,22 @@ struct ServerMetrics::Impl {
 
   const MetricFacts facts;
   const std::time_t started_s;
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   Histogram first_token{kFirstToken}, between_tokens{kBetweenTokens}, wait{kWait}, whole{kWhole};
   Histogram prompt{kTokens}, reply{kTokens};
   std::atomic<uint64_t> num_generated{0};
   const RateLimiter* keys = nullptr;
   mutable std::mutex mu;
   std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners;
+  std::map<std::pair<int, std::string>, uint64_t> ends;  // these two under mu
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
   void AddKeys(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
+  void AddEnds(MetricFamilies& out) const;
+  void CountEnd(const TurnOutcome& outcome);
+  class EndCounter;
   // What passes from the engine to a client, measured on the engine's thread.
   class Meter;
 };
@@ -185,7 +194,39 @@ void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
              {{{{"model", facts.model}, {"max_context", std::to_string(facts.max_context)}}, 1}});
   out.Gauges("process_start_time_seconds", "Seconds since 1970 at the start.",
              {{{}, static_cast<double>(started_s)}});
-  out.Gauges("process_resident_memory_bytes", "Memory in use.", {{{}, ResidentBytes()}});
+  out.Gauges("process_resident_memory_bytes", "Memory in use.",
+             {{{}, static_cast<double>(ResidentBytes())}});
+}
+
+class ServerMetrics::Impl::EndCounter : public TurnObserver {
+ public:
+  EndCounter(std::shared_ptr<Impl> impl, TurnObserver* next)
+      : impl_(std::move(impl)), next_(next) {}
+  void OnEnd(const TurnOutcome& outcome) override {
+    impl_->CountEnd(outcome);
+    if (next_ != nullptr) next_->OnEnd(outcome);
+  }
+
+ private:
+  const std::shared_ptr<Impl> impl_;
+  TurnObserver* const next_;
+};
+
+void ServerMetrics::Impl::CountEnd(const TurnOutcome& outcome) {
+  std::pair<int, std::string> end{outcome.status, outcome.error_code};
+  const std::lock_guard lock(mu);
+  if (ends.size() >= kMaxEnds && !ends.contains(end)) end.second = "other";
+  ++ends[std::move(end)];
+}
+
+void ServerMetrics::Impl::AddEnds(MetricFamilies& out) const {
+  std::vector<LabelledValue> values;
+  const std::lock_guard lock(mu);
+  for (const auto& [end, count] : ends) {
+    values.push_back({{{"status", std::to_string(end.first)}, {"code", end.second}},
+                      static_cast<double>(count)});
+  }
+  out.Counters("hearth_turns_total", "Turns that ended, by HTTP status and error code.", values);
 }
 
 ServerMetrics::ServerMetrics(MetricFacts facts) : impl_(std::make_shared<Impl>(std::move(facts))) {}
@@ -208,6 +249,30 @@ void ServerMetrics::ForgetListeners() {
   impl_->listeners.clear();
 }
 
+std::vector<std::pair<std::string, HttpCounts>> ServerMetrics::listeners() const {
+  std::vector<std::pair<std::string, HttpCounts>> out;
+  const std::lock_guard lock(impl_->mu);
+  for (const auto& [name, ask] : impl_->listeners) out.emplace_back(name, ask());
+  return out;
+}
+
+std::unique_ptr<TurnObserver> ServerMetrics::CountEnds(TurnObserver* next) {
+  return std::make_unique<Impl::EndCounter>(impl_, next);
+}
+
+std::vector<ServerMetrics::Ends> ServerMetrics::ends() const {
+  std::vector<Ends> out;
+  const std::lock_guard lock(impl_->mu);
+  for (const auto& [end, count] : impl_->ends) out.push_back({end.first, end.second, count});
+  return out;
+}
+
+double ServerMetrics::uptime_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - impl_->started).count();
+}
+
+const MetricFacts& ServerMetrics::facts() const { return impl_->facts; }
+
 std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) const {
   MetricFamilies families(impl_->facts.model, names == Names::kBoth);
   impl_->AddFacts(families);
@@ -215,6 +280,7 @@ std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) con
   impl_->AddTimes(snapshot, families);
   impl_->AddHttp(families);
   impl_->AddKeys(families);
+  impl_->AddEnds(families);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families.all());
   return std::move(out).str();

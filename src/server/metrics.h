@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "http/http_server.h"
 #include "http/router.h"
+#include "server/exchange.h"
 #include "server/rate_limiter.h"
 namespace hearth {
 
@@ -39,6 +40,20 @@ class ServerMetrics {
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
   void WatchKeys(const RateLimiter& limiter);
 
+  std::vector<std::pair<std::string, HttpCounts>> listeners() const;
+
+  // How turns ended, by HTTP status and error code (empty: none).
+  struct Ends {
+    int status = 0;
+    std::string code;
+    uint64_t count = 0;
+  };
+  // An observer that counts ends and then tells `next`, which may be null and outlives it.
+  std::unique_ptr<TurnObserver> CountEnds(TurnObserver* next);
+  std::vector<Ends> ends() const;
+  double uptime_s() const;
+  const MetricFacts& facts() const;
+
   enum class Names : unsigned char { kOurs, kBoth };
   // The whole page, in Prometheus' text format.
   std::string Text(const EngineSnapshot& snapshot, Names names) const;
@@ -47,6 +62,9 @@ class ServerMetrics {
   struct Impl;
   const std::shared_ptr<Impl> impl_;
 };
+
+// Memory that this process holds.
+int64_t ResidentBytes();
 
 // GET /metrics, for admins: `?names=hearth` leaves out the other names, which linters dislike.
 // Takes nothing from the engine but its last snapshot. Both outlive the router.

@@ -437,6 +437,15 @@ std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
   return error;
 }
 
+std::unordered_map<SeqId, SequenceName> TurnService::NamesOf(
+    std::span<const SequenceRow> rows) const {
+  std::unordered_map<SeqId, SequenceName> names;
+  for (const SequenceRow& row : rows) names[row.id];
+  const std::lock_guard lock(impl_->mu);
+  for (const auto& exchange : impl_->live) exchange->Name(names);
+  return names;
+}
+
 bool TurnService::WaitUntilDone(std::chrono::milliseconds bound) const {
   const Steady::time_point until = Steady::now() + bound;
   while (true) {

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/engine.h"
@@ -75,6 +77,8 @@ class TurnService {
   // Waits until every client has its last byte, at most so long. True when all have.
   bool WaitUntilDone(std::chrono::milliseconds bound) const;
   const ServedModel& model() const;
+  // Whose these sequences are, as far as they still run.
+  std::unordered_map<SeqId, SequenceName> NamesOf(std::span<const SequenceRow> rows) const;
 
  private:
   struct Impl;

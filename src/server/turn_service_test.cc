@@ -171,6 +171,7 @@ TEST_F(TurnServiceTest, TellsItsObserverWhatBecameOfEachRequest) {
 TEST_F(TurnServiceTest, DocumentsEveryRouteAndAsksForAKeyOnAllButHealth) {
   Start();
   AddHealthRoutes(*engine_, router_);
+  AddFrontPage(router_);
   const std::vector<Endpoint> endpoints = Endpoints();
   for (const Route& route : router_.routes()) {
     HttpRequest request;
@@ -178,8 +179,9 @@ TEST_F(TurnServiceTest, DocumentsEveryRouteAndAsksForAKeyOnAllButHealth) {
     request.path = route.pattern;
     request.headers = {{"host", "localhost"}, {"content-type", "application/json"}};
     const auto refusal = Guard(request, route.auth, {.needs_key = true}, nullptr);
-    const bool is_health = route.pattern == "/livez" || route.pattern == "/readyz";
-    EXPECT_EQ(refusal.has_value(), !is_health) << route.pattern;
+    const bool is_public =
+        route.pattern == "/livez" || route.pattern == "/readyz" || route.pattern == "/";
+    EXPECT_EQ(refusal.has_value(), !is_public) << route.pattern;
     const auto described = std::find_if(endpoints.begin(), endpoints.end(), [&](const Endpoint& e) {
       return e.method == route.method && e.path == route.pattern && e.auth == route.auth;
     });
