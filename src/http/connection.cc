@@ -244,7 +244,11 @@ class Connection final : public IdleConnections::Member {
   std::optional<HttpRefusal> CheckRoute(const std::variant<Router::Match, Router::Miss>& found,
                                         HttpRequest& request) {
     if (const auto* miss = std::get_if<Router::Miss>(&found)) {
-      if (!miss->path_exists) return HttpRefusal{404, "there is nothing at this path"};
+      if (!miss->path_exists) {
+        const bool is_near = !miss->nearest.empty();
+        return HttpRefusal{404, "there is nothing at this path" +
+                                    (is_near ? "; " + miss->nearest + " exists" : std::string())};
+      }
       return HttpRefusal{405, "this path takes " + miss->allowed};
     }
     const Auth auth = std::get<Router::Match>(found).route->auth;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/router.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 
@@ -34,6 +37,39 @@ std::optional<std::vector<std::string>> MatchPattern(std::string_view pattern,
   return captures;
 }
 
+// Letters to insert, remove or change until one is the other.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+// For people who forget the version, double it or mistype a letter or two.
+std::string Nearest(const std::vector<Route>& routes, std::string_view path) {
+  constexpr size_t kLongest = 64, kMostLetters = 2;
+  if (path.size() < 4 || path.size() > kLongest) return "";
+  std::string nearest;
+  size_t least = kMostLetters + 1;
+  for (const Route& route : routes) {
+    const std::string& pattern = route.pattern;
+    if (pattern.find('{') != std::string::npos) continue;
+    const bool is_end = pattern.ends_with(path) || path.ends_with(pattern);
+    const size_t distance = is_end ? 0 : EditDistance(pattern, path);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = pattern;
+  }
+  return nearest;
+}
+
 }  // namespace
 
 void Router::Add(std::string method, std::string pattern, Auth auth, HttpHandler handler) {
@@ -57,6 +93,7 @@ std::variant<Router::Match, Router::Miss> Router::Find(std::string_view method,
     if (!miss.allowed.empty()) miss.allowed += ", ";
     miss.allowed += route.method;
   }
+  if (!miss.path_exists) miss.nearest = Nearest(routes_, path);
   return miss;
 }
 

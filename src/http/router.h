@@ -41,6 +41,7 @@ class Router {
   struct Miss {
     bool path_exists = false;  // then it is 405, and `allowed` lists the methods
     std::string allowed;
+    std::string nearest;  // else: a path that was probably meant, if any
   };
   // HEAD is answered as GET where that exists; the connection leaves out the body.
   std::variant<Match, Miss> Find(std::string_view method, std::string_view path) const;

@@ -38,6 +38,22 @@ TEST(Router, KnowsNoOtherSpelling) {
   }
 }
 
+TEST(Router, NamesWhatWasProbablyMeant) {
+  const Router router = Sample();
+  const auto nearest = [&](const std::string& path) {
+    return std::get<Router::Miss>(router.Find("GET", path)).nearest;
+  };
+  EXPECT_EQ(nearest("/models"), "/v1/models") << "the version forgotten";
+  EXPECT_EQ(nearest("/v1/v1/models"), "/v1/models") << "the version twice";
+  EXPECT_EQ(nearest("/v1/model"), "/v1/models");
+  EXPECT_EQ(nearest("/v1/repsonses"), "/v1/responses");
+  EXPECT_EQ(nearest("/v1/models/"), "/v1/models");
+  EXPECT_EQ(nearest("/v1/modelsxyz"), "") << "three letters are another word";
+  EXPECT_EQ(nearest("/v1"), "");
+  EXPECT_EQ(nearest("/"), "");
+  EXPECT_EQ(nearest("/v1/models" + std::string(2000, '/')), "") << "no work for long nonsense";
+}
+
 TEST(Router, TellsOtherMethodsApart) {
   const auto found = Sample().Find("PUT", "/v1/responses/a");
   ASSERT_TRUE(std::holds_alternative<Router::Miss>(found));

@@ -50,13 +50,22 @@ std::optional<HttpRefusal> Guard(HttpRequest& request, Auth auth, const GuardPol
     // Anything else a page could send without asking first.
     const std::string_view type = request.header("content-type");
     if (type.substr(0, type.find(';')) != "application/json") {
-      return HttpRefusal{415, "content-type must be application/json"};
+      return HttpRefusal{415, "the header content-type must be application/json"};
     }
   }
   if (auth == Auth::kPublic) return std::nullopt;
   if (!policy.needs_key && auth == Auth::kKey) return std::nullopt;
   const KeyInfo* key = keys == nullptr ? nullptr : keys->Find(PresentedKey(request));
-  if (key == nullptr) return HttpRefusal{401, "a valid API key is needed"};
+  if (key == nullptr && !policy.needs_key) {
+    return HttpRefusal{401,
+                       "this is for the control port (--control-port), or for an admin's key "
+                       "where keys are in use (--keys)"};
+  }
+  if (key == nullptr) {
+    return HttpRefusal{401, PresentedKey(request).empty()
+                                ? "an API key is needed, as Authorization: Bearer KEY"
+                                : "this API key is not known here"};
+  }
   if (auth == Auth::kAdmin && !key->is_admin) return HttpRefusal{403, "an admin's key is needed"};
   request.key_id = key->id;
   return std::nullopt;

@@ -69,6 +69,13 @@ TEST(Guard, AsksForKeys) {
   EXPECT_EQ(StatusOf(with(admin.key), Auth::kAdmin, policy, &ring), 0);
   // What is for admins stays so even where no key is needed otherwise.
   EXPECT_EQ(StatusOf(Ask({host}), Auth::kAdmin, {}, nullptr), 401);
+  const auto told = [&](HttpRequest request, Auth auth, const GuardPolicy& by) {
+    return Guard(request, auth, by, &ring)->message;
+  };
+  EXPECT_NE(told(Ask({host}), Auth::kKey, policy).find("Authorization: Bearer"), std::string::npos);
+  EXPECT_EQ(told(with("wrong"), Auth::kKey, policy), "this API key is not known here");
+  EXPECT_NE(told(Ask({host}), Auth::kAdmin, {}).find("--control-port"), std::string::npos)
+      << "without keys there is none to ask for";
   HttpRequest named = with(user.key);
   EXPECT_FALSE(Guard(named, Auth::kKey, policy, &ring));
   EXPECT_EQ(named.key_id, "user");

@@ -2,19 +2,45 @@
 """Mistakes on the command line: exit 2 for wrong usage, 1 for work that failed, and a message that
 names the thing at fault. Every command has help."""
 import pathlib
+import socket
 import tempfile
 
 from models import expect, hearth, work_model
+
+
+def check_serve():
+    """What can be known at once is told before a model is loaded, which may take a minute."""
+    model = work_model("smollm2.gguf")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for flags, named in ((["--port", port], f"port {port}: Address already in use"),
+                             (["--port", "0", "--control-port", port], f"port {port}"),
+                             (["--host", "localhost", "--port", port], "127.0.0.1 port"),
+                             (["--host", "0.0.0.0"], "--keys"),
+                             (["--host", "example", "--keys", "k"], "k: cannot open"),
+                             (["--tls-certificate", "no.pem", "--tls-key", "no.pem"], '"no.pem"'),
+                             (["--tls-key", "no.pem"], "go together")):
+            code, _, err = hearth("serve", "--model", model, *flags)
+            expect(code == 1 and named in err and len(err.splitlines()) == 1,
+                   f"serve {flags}: one line that names it: {err!r}")
 
 
 def main():
     code, out, _ = hearth("--help")
     expect(code == 0 and "inspect" in out and "run" in out, "help lists the commands")
     for command in (["inspect"], ["eval", "logits"], ["eval", "perplexity"], ["eval", "compare"],
-                    ["run"], ["tokenize"], ["bench"], ["render"]):
+                    ["run"], ["tokenize"], ["bench"], ["render"], ["serve"]):
         code, out, _ = hearth(*command, "--help")
         expect(code == 0 and "--model" in out or "model" in out, f"{command} has help")
     expect(hearth()[0] == 2, "no command is wrong usage")
+    for wrong, named in ((["bogus"], '"bogus"'), (["serve", "--modle", "x"], '"--modle"'),
+                         (["inspect", "x", "--jsno"], '"--jsno"'),
+                         (["serve", "--model", "x", "--port", "99999"], "65535"),
+                         (["top", "--interval", "soon"], "--interval")):
+        code, _, err = hearth(*wrong)
+        expect(code == 2 and named in err, f"{wrong} names what is wrong: {err!r}")
     expect(hearth("inspect")[0] == 2, "a missing argument is wrong usage")
     expect(hearth("eval", "logits", "--bogus")[0] == 2, "an unknown flag is wrong usage")
     code, _, err = hearth("inspect", "/nonexistent.gguf")
@@ -40,6 +66,7 @@ def main():
         code, _, err = hearth("eval", "logits", "--model", model, "--tokens", str(tokens), "--out",
                               folder + "/x.f64", "--backend", "cpu", "--isa", "neon")
         expect(code == 1 and "neon" in err, f"an unknown instruction set is named: {err!r}")
+    check_serve()
     print("usage ok")
 
 

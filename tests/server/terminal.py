@@ -63,7 +63,7 @@ class Terminal:
         """The lines of the last whole frame, without commands to the terminal."""
         whole = self.text.split("\x1b[H")[1:]
         last = [frame for frame in whole if frame.endswith("\x1b[J") or frame != whole[-1]][-1]
-        return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in last.split("\r\n")]
+        return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split("\r+\n", last)]
 
     def send(self, what):
         if isinstance(what, bytes):
