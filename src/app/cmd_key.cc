@@ -4,22 +4,52 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "app/commands.h"
+#include "base/json.h"
+#include "platform/file.h"
 #include "server/keys.h"
 
 namespace hearth {
 namespace {
 
 struct KeyFlags {
-  std::string id;
+  std::string id, keys_path;
   bool is_admin = false;
   KeyLimits limits;
 };
 
+// The entry goes into the file, which stays as it is when anything is wrong with either.
+Status AddEntry(const std::string& path, const std::string& entry) {
+  constexpr size_t kMaxBytes = size_t{16} << 20;
+  std::string text = R"({"keys": []})";
+  if (FileExists(path)) {
+    HEARTH_ASSIGN(text, ReadTextFile(path, kMaxBytes));
+  }
+  HEARTH_TRY(KeyRing::Parse(text).Within(path).status());
+  HEARTH_ASSIGN(Json json, ParseJson(text));
+  HEARTH_ASSIGN(Json added, ParseJson(entry));
+  for (JsonMember& member : *json.object()) {
+    if (member.first == "keys") member.second.array()->push_back(std::move(added));
+  }
+  const std::string after = WriteJson(json, 2) + "\n";
+  HEARTH_TRY(KeyRing::Parse(after).Within(path).status());  // the id may be taken
+  return WriteFileAtomically(path, std::as_bytes(std::span(after)));
+}
+
 Status MakeKey(const KeyFlags& flags) {
   HEARTH_ASSIGN(const KeyRing::Fresh fresh, KeyRing::Make(flags.id, flags.is_admin, flags.limits));
+  if (!flags.keys_path.empty()) {
+    HEARTH_TRY(AddEntry(flags.keys_path, fresh.entry));
+    std::printf("%s\n", fresh.key.c_str());
+    std::fprintf(stderr,
+                 "That is the key; it is shown this once. Its entry is in %s; a server that runs "
+                 "reads it again on SIGHUP.\n",
+                 flags.keys_path.c_str());
+    return Status();
+  }
   std::printf("%s\n", fresh.key.c_str());
   std::fprintf(stderr,
                "That is the key; it is shown this once. Its entry for the \"keys\" of the file:\n"
@@ -35,6 +65,8 @@ void AddKey(CLI::App& app, Command& chosen) {
   KeyLimits& limits = flags->limits;
   CLI::App* sub = app.add_subcommand("key", "Make an API key for hearth serve");
   sub->add_option("id", flags->id, "A name for logs, metrics and limits")->required();
+  sub->add_option("--keys", flags->keys_path,
+                  "Add it to this file, made if need be; else its entry is printed");
   sub->add_flag("--admin", flags->is_admin, "May also administer the server");
   const auto limit = [&](const char* name, auto& to, const char* help) {
     sub->add_option(name, to, help)->check(CLI::Range(1, 1 << 30));

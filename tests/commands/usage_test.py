@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes on the command line: exit 2 for wrong usage, 1 for work that failed, and a message that
 names the thing at fault. Every command has help."""
+import json
 import pathlib
 import socket
 import tempfile
@@ -25,6 +26,25 @@ def check_serve():
             code, _, err = hearth("serve", "--model", model, *flags)
             expect(code == 1 and named in err and len(err.splitlines()) == 1,
                    f"serve {flags}: one line that names it: {err!r}")
+
+
+def check_key():
+    """Keys are put into a file that hearth serve takes, and a mistake leaves it as it was."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "keys.json"
+        for name, flags in (("ada", []), ("root", ["--admin"])):
+            code, out, err = hearth("key", name, "--keys", str(path), *flags)
+            expect(code == 0 and out.startswith("hearth-") and str(path) in err, f"a key: {err!r}")
+        entries = json.loads(path.read_text())["keys"]
+        expect([(e["id"], e["admin"]) for e in entries] == [("ada", False), ("root", True)],
+               f"both entries: {entries}")
+        before = path.read_bytes()
+        code, out, err = hearth("key", "ada", "--keys", str(path))
+        expect(code == 1 and out == "" and "ada is taken" in err, f"a name twice: {err!r}")
+        expect(path.read_bytes() == before, "the file is as it was")
+        path.write_text("junk")
+        code, out, _ = hearth("key", "bob", "--keys", str(path))
+        expect(code == 1 and out == "" and path.read_text() == "junk", "no keys file")
 
 
 def main():
@@ -67,6 +87,7 @@ def main():
                               folder + "/x.f64", "--backend", "cpu", "--isa", "neon")
         expect(code == 1 and "neon" in err, f"an unknown instruction set is named: {err!r}")
     check_serve()
+    check_key()
     print("usage ok")
 
 
