@@ -34,6 +34,9 @@ using RequestParser = http::request_parser<http::string_body>;
 
 // A connection between two requests keeps no more than this.
 constexpr size_t kReadBytes = 4096;
+// Beyond a head. A chunk's size or a trailer that never ends is refused here: the library alone
+// would collect it for as long as it comes fast enough.
+constexpr size_t kMaxUnparsed = size_t{64} << 10;
 // How often a client that has already sent more is asked whether it is still there.
 constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
@@ -91,7 +94,11 @@ template <class Stream>
 class Connection final : public IdleConnections::Member {
  public:
   Connection(Stream& stream, HttpShared& shared, IdleConnections& idle, std::string peer)
-      : stream_(stream), shared_(shared), idle_(idle), peer_(std::move(peer)) {}
+      : stream_(stream),
+        shared_(shared),
+        idle_(idle),
+        peer_(std::move(peer)),
+        buffer_(max_buffered()) {}
 
   void CloseIdle() override { lowest().close(); }
 
@@ -101,12 +108,14 @@ class Connection final : public IdleConnections::Member {
       if (!have_head) co_return;
       const bool go_on = co_await ServeOne();
       if (!go_on) co_return;
-      if (buffer_.size() == 0) buffer_ = beast::flat_buffer();  // an idle connection holds nothing
+      if (buffer_.size() == 0)
+        buffer_ = beast::flat_buffer(max_buffered());  // idle, it holds nothing
     }
   }
 
  private:
   auto& lowest() { return beast::get_lowest_layer(stream_); }
+  size_t max_buffered() const { return shared_.options.limits.max_head_bytes + kMaxUnparsed; }
 
   asio::awaitable<bool> ReadSome() {
     error_code ec;

@@ -155,6 +155,20 @@ TEST_F(HttpServerTest, TakesARequestInAnyPieces) {
   }
 }
 
+// As above, with every byte in a packet of its own: more than one piece of a chunk's line at a
+// time.
+TEST_F(HttpServerTest, TakesARequestByteByByte) {
+  Listen();
+  Client client(server_->port());
+  for (const char byte :
+       std::string("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                   "2\r\nhe\r\n3\r\nllo\r\n0\r\nx: y\r\n\r\n")) {
+    client.Send(std::string(1, byte));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_NE(client.ReadUntil(">").find("<hello>"), std::string::npos);
+}
+
 TEST_F(HttpServerTest, RefusesBadFramingAndCloses) {
   Listen();
   const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -195,6 +209,18 @@ TEST_F(HttpServerTest, CountsChunksNotOnlyBytes) {
   for (int i = 0; i < 101; ++i) bytes += "1\r\na\r\n";
   client.Send(bytes);
   EXPECT_NE(client.ReadAll().find(" 400 "), std::string::npos);
+}
+
+// Neither is part of the body, so its limit does not bound them.
+TEST_F(HttpServerTest, EndsChunkSizesAndTrailersThatNeverEnd) {
+  Listen();
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const char* start : {"", "0", "1\r\na\r\n", "0\r\nX: ", "0\r\nX: y\r\n"}) {
+    Client client(server_->port());
+    client.Send(head + start + std::string(200 << 10, '0'));
+    EXPECT_NE(client.ReadAll().find(" 400 "), std::string::npos) << start;
+    EXPECT_TRUE(client.closed());
+  }
 }
 
 TEST_F(HttpServerTest, EndsSlowHeadsAndBodies) {
