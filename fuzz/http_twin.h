@@ -169,6 +169,8 @@ class Reader {
       // Leading zeros and a line that cannot come right any more: refused now or when it is whole.
       if (!is_hex || digits.size() > 8) return End::kEither;
       if (line_end == std::string::npos || rest_.size() == line_end + 1) return End::kWaits;
+      // A lone LF may pass for a size that goes on, until its CR LF comes and it is refused.
+      if (rest_[line_end] == '\n') return End::kEither;
       if (digits.empty() || rest_.compare(line_end, 2, "\r\n") != 0) return End::kRefuses;
       const size_t size = std::stoul(digits, nullptr, 16);
       rest_.erase(0, line_end + 2);
@@ -178,8 +180,8 @@ class Reader {
           chunks >= limits_.max_chunks) {
         return End::kRefuses;
       }
-      // The end of a chunk is read with the next one's size.
-      if (rest_.size() < size + 2) return End::kEither;
+      // The end of a chunk is read with the beginning of the next one.
+      if (rest_.size() < size + 4) return End::kEither;
       if (rest_.compare(size, 2, "\r\n") != 0) return End::kRefuses;
       rest_.erase(0, size + 2);
     }

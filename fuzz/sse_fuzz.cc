@@ -134,6 +134,7 @@ enum class Which : unsigned char { kChat, kCompletion, kMessages, kResponses };
 std::unique_ptr<ReplyWriter> Writer(Which which) {
   TurnRequest request;
   request.streams = true;
+  request.plain_prompts = {PlainPrompt("x")};  // completions have choices of each
   const ReplyFacts facts{"abc", "m", "f", 1, 1};
   switch (which) {
     case Which::kChat:
@@ -195,7 +196,7 @@ void CheckWriter(Which which, const std::vector<Delta>& deltas, const std::strin
     const UrlEvent event = ReadUrlEvent(data);
     heard += event.text;
     if (data == "[DONE]") continue;
-    const Result<Json> json = ParseJson(data);
+    Result<Json> json = ParseJson(data);
     if (!json.ok()) Report("an event that is no JSON", data);
     told += AnswerIn(which, *json);
   }
