@@ -39,6 +39,7 @@ struct House {
   // Without it a loop that has run out of work refuses to run again.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
   HttpShared shared;
+  IdleConnections idle;
   std::vector<Taken> heard;
 
   House() {
@@ -106,7 +107,8 @@ Answers Exchange(House& house, const std::string& bytes, uint64_t cuts) {
   {
     boost::asio::local::stream_protocol::socket socket(house.io);
     socket.assign(boost::asio::local::stream_protocol(), pair[0]);
-    boost::asio::co_spawn(house.io, Serve(LocalStream(std::move(socket)), house.shared, "fuzz"),
+    boost::asio::co_spawn(house.io,
+                          Serve(LocalStream(std::move(socket)), house.shared, house.idle, "fuzz"),
                           [&is_done](std::exception_ptr error) {
                             if (error) Report("it threw", "");
                             is_done = true;
