@@ -200,6 +200,32 @@ TEST_F(HttpServerTest, RefusesBadFramingAndCloses) {
   }
 }
 
+// Every way to a refusal, with somebody who looks at all of it.
+TEST_F(HttpServerTest, RefusalsAreWholeWhereverTheyAreMade) {
+  HttpOptions options;
+  options.describe_refusal = [](const HttpRefusal& r) {
+    return "(" + r.message + "|" + r.path + ")";
+  };
+  Listen(options);
+  const std::string echo = "POST /echo HTTP/1.1\r\nHost: a\r\n";
+  const std::pair<std::string, const char*> cases[] = {
+      {"GET / HTTP/1.1\r\n\r\n", "(exactly one host header is needed|)"},
+      {"GET /" + std::string(40000, 'a'), "(the head is too long|)"},
+      {echo + "Content-Length: 5000000\r\n\r\n", "bytes that are taken|)"},
+      {echo + "Connection: \"\r\n\r\n", "(malformed request|)"},
+      {"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", "(there is nothing at this path|/nowhere)"},
+      {"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n", "(a key is needed|/secret)"},
+      {echo + "Transfer-Encoding: chunked\r\n\r\nx\r\n", "(malformed chunked body|/echo)"},
+      {echo + "Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n", "bytes that are taken|/echo)"},
+  };
+  for (const auto& [bytes, wanted] : cases) {
+    Client client(server_->port());
+    client.Send(bytes);
+    const std::string got = client.ReadAll();
+    EXPECT_NE(got.find(wanted), std::string::npos) << bytes.substr(0, 80) << "\n" << got;
+  }
+}
+
 TEST_F(HttpServerTest, CountsChunksNotOnlyBytes) {
   HttpOptions options;
   options.limits.max_chunks = 100;
