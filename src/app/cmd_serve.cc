@@ -194,6 +194,7 @@ Status Listen(const ServeFlags& flags, Served& served) {
 // Health and metrics for this machine alone, on a thread that serves nothing else: it answers
 // whatever the other connections and the engine are doing.
 Status ListenForControl(const ServeFlags& flags, Served& served) {
+  served.metrics->WatchStore([&store = *served.responses] { return store.counts(); });
   served.metrics->AddListener("api", [&server = *served.server] { return server.counts(); });
   if (flags.control_port < 0) return Status();
   Router router;

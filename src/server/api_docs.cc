@@ -58,6 +58,7 @@ hangs up ends its request within one step.
 | `x-request-id`, `request-id` | the id within `id`, also in the log |
 | `x-hearth-cached-tokens` | prompt tokens found in the cache |
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
+| `x-hearth-warning` | what did not work beside the answer: `response_not_stored` |
 | `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N`, `not used: something is asked of every token` |
 | `traceparent` | as it came |
 | `x-hearth-neutralised` | what was taken out of the prompt's head because it changes with every request; see [operate.md](operate.md) |
@@ -76,6 +77,34 @@ object per other token, from token ids to `logprob`, `rank` and `decoded_token`;
 stands in each choice, in chats beside `choices`. With `echo` and `logprobs` completions' lists begin
 with the prompt, and the first token's entries are `null`. A request for either computes its whole
 prompt, cached or not, and may ask for 300,000 numbers in all.
+
+## Responses
+
+**Tools.** Models know functions alone. A `custom` tool is shown to them as a function with one
+string `input`, a tool of a `namespace` as a function `NAMESPACE__NAME`; calls are told to the client
+as it named them (`custom_tool_call`, `namespace`), and read back the same way. The grammar of a
+custom tool is not enforced. Tools that a server would run itself are left out when they are web
+searches or image generation, so the model never calls them, and refused otherwise; `tools` of the
+response are those that the model was told of.
+
+**Thoughts.** `include: ["reasoning.encrypted_content"]` adds the thoughts once more, encrypted and
+authenticated (AES-256-GCM) with a key that lives with the stored responses (`--responses`; without,
+with the process) and for the API key that asked. A client that sends back such an item without its
+`content` is understood; one that was changed, is another key's or older than the key is refused with
+`invalid_encrypted_content`. At most 2 MiB of thoughts are sealed. They are not secret from the
+client: `content` tells them.
+
+**Background.** With `background: true` the answer comes at once with status `queued`, and the
+response goes on when the client goes: `in_progress` from its first token, then `completed`,
+`incomplete`, `failed` or `cancelled`. GET tells how it stands, with those items that are whole;
+`previous_response_id` and `input_items` find it when it is over. With `stream` its events can be
+left and gone back to: `GET /v1/responses/ID?stream=true&starting_after=N`, while it runs and for the
+last 16 that ended, up to 2 MiB of events each; otherwise that is refused. At most 64 run at a time,
+and they end with the server: as `cancelled`, or as `failed` when the drain's time ran out.
+
+**When storing fails** the reply is sent all the same, and says so: `x-hearth-warning:
+response_not_stored` as header, in a stream as comment, `error` in the log, and
+`hearth_response_store_failures_total`.
 )";
 
 const char* NameOf(Auth auth) {
@@ -181,10 +210,11 @@ std::vector<Endpoint> Endpoints() {
        ResponsesFields()},
       {"POST", "/v1/responses/input_tokens", Auth::kKey, "How many tokens such a request has",
        ResponsesFields()},
-      {"GET", "/v1/responses/{id}", Auth::kKey, "A stored response"},
+      {"GET", "/v1/responses/{id}", Auth::kKey,
+       "A stored or background response; `?stream=true&starting_after=N`: its events"},
       {"DELETE", "/v1/responses/{id}", Auth::kKey, "Forget it"},
       {"GET", "/v1/responses/{id}/input_items", Auth::kKey, "What it was asked"},
-      {"POST", "/v1/responses/{id}/cancel", Auth::kKey, "End it"},
+      {"POST", "/v1/responses/{id}/cancel", Auth::kKey, "End a background response"},
       {"POST", "/v1/messages", Auth::kKey, "A reply as Anthropic's API writes it",
        MessagesFields()},
       {"POST", "/v1/messages/count_tokens", Auth::kKey, "How many tokens such a request has",

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "server/chat_request.h"
+#include "server/logprob_json.h"
 #include "server/prompt_scores.h"
 
 namespace hearth {
@@ -23,28 +24,6 @@ const char* FinishReason(ChoiceEnd::Why why) {
       break;
   }
   return "stop";
-}
-
-// A token may be half a character: its bytes say what it is, its text only what can be shown.
-JsonObject LogprobAsJson(const SpelledLogprob& one) {
-  JsonArray bytes;
-  for (const char byte : one.bytes)
-    bytes.emplace_back(static_cast<int>(static_cast<unsigned char>(byte)));
-  return {{"token", one.bytes},
-          {"logprob", static_cast<double>(one.logprob)},
-          {"bytes", std::move(bytes)}};
-}
-
-JsonArray LogprobsAsJson(const std::vector<AnswerLogprob>& logprobs) {
-  JsonArray out;
-  for (const AnswerLogprob& one : logprobs) {
-    JsonArray top;
-    for (const SpelledLogprob& other : one.top) top.push_back(LogprobAsJson(other));
-    JsonObject entry = LogprobAsJson(one.chosen);
-    entry.push_back({"top_logprobs", std::move(top)});
-    out.push_back(std::move(entry));
-  }
-  return out;
 }
 
 }  // namespace

@@ -315,12 +315,14 @@ void Exchange::End(std::string bytes) {
   }
   bytes += writer_->End(usage);
   std::vector<HttpHeader> report = CacheHeaders();
-  if (!form_.streams) return Close(200, "", "", std::move(report), writer_->Whole(usage));
+  const std::string trouble = writer_->trouble();
+  if (!trouble.empty()) report.push_back({"x-hearth-warning", trouble});
+  if (!form_.streams) return Close(200, trouble, "", std::move(report), writer_->Whole(usage));
   // The head of a stream is long gone: comments are the one place left.
   std::string comments;
   for (const HttpHeader& header : report)
     comments += ": " + header.name + ": " + header.value + "\n";
-  Close(200, "", comments + "\n" + bytes, {}, "");
+  Close(200, trouble, comments + "\n" + bytes, {}, "");
 }
 
 // A stream that has begun says so in an error event and lacks its last one; a whole answer has its

@@ -68,11 +68,13 @@ struct ServerMetrics::Impl {
   const RateLimiter* keys = nullptr;
   mutable std::mutex mu;
   std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners;
-  std::map<std::pair<int, std::string>, uint64_t> ends;  // these two under mu
+  std::map<std::pair<int, std::string>, uint64_t> ends;
+  std::function<StoreCounts()> store;  // these three under mu
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
   void AddKeys(MetricFamilies& out) const;
+  void AddStore(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
   void AddEnds(MetricFamilies& out) const;
   void CountEnd(const TurnOutcome& outcome);
@@ -187,6 +189,18 @@ void ServerMetrics::Impl::AddKeys(MetricFamilies& out) const {
   out.Counters("hearth_key_tokens_total", "Tokens that a key was charged.", tokens);
 }
 
+void ServerMetrics::Impl::AddStore(MetricFamilies& out) const {
+  const std::lock_guard lock(mu);
+  if (!store) return;
+  const StoreCounts counts = store();
+  out.Gauge("hearth_stored_responses", "Responses that can be named by a later request.",
+            static_cast<double>(counts.responses));
+  out.Gauge("hearth_stored_response_bytes", "Bytes of their texts.",
+            static_cast<double>(counts.bytes));
+  out.Counter("hearth_response_store_failures_total", "Responses that could not be stored.",
+              static_cast<double>(counts.failures));
+}
+
 void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
   out.Gauges("hearth_build_info", "Always 1; the labels say what runs.",
              {{{{"version", facts.version}, {"isa", facts.isa}, {"numerics", facts.numerics}}, 1}});
@@ -244,9 +258,15 @@ void ServerMetrics::AddListener(std::string name, std::function<HttpCounts()> co
 
 void ServerMetrics::WatchKeys(const RateLimiter& limiter) { impl_->keys = &limiter; }
 
+void ServerMetrics::WatchStore(std::function<StoreCounts()> counts) {
+  const std::lock_guard lock(impl_->mu);
+  impl_->store = std::move(counts);
+}
+
 void ServerMetrics::ForgetListeners() {
   const std::lock_guard lock(impl_->mu);
   impl_->listeners.clear();
+  impl_->store = nullptr;
 }
 
 std::vector<std::pair<std::string, HttpCounts>> ServerMetrics::listeners() const {
@@ -281,6 +301,7 @@ std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) con
   impl_->AddHttp(families);
   impl_->AddKeys(families);
   impl_->AddEnds(families);
+  impl_->AddStore(families);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families.all());
   return std::move(out).str();

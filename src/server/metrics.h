@@ -15,6 +15,7 @@
 #include "http/router.h"
 #include "server/exchange.h"
 #include "server/rate_limiter.h"
+#include "server/response_store.h"
 namespace hearth {
 
 // What does not change while the process runs.
@@ -36,6 +37,8 @@ class ServerMetrics {
 
   // `counts` is asked at every scrape until Forget, which must come before what it looks at goes.
   void AddListener(std::string name, std::function<HttpCounts()> counts);
+  // The same for stored responses.
+  void WatchStore(std::function<StoreCounts()> counts);
   void ForgetListeners();
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
   void WatchKeys(const RateLimiter& limiter);

@@ -87,6 +87,10 @@ TEST(ServerMetrics, AsksListenersUntilTheyGo) {
   const std::string page = metrics.Text({}, ServerMetrics::Names::kOurs);
   EXPECT_EQ(ValueOf(page, "hearth_http_requests_total{listener=\"api\"}"), 7);
   EXPECT_EQ(ValueOf(page, "hearth_http_refusals_total{listener=\"api\"}"), 2);
+  metrics.WatchStore([] { return StoreCounts{.responses = 3, .bytes = 30, .failures = 1}; });
+  EXPECT_EQ(ValueOf(metrics.Text({}, ServerMetrics::Names::kOurs),
+                    "hearth_response_store_failures_total"),
+            1);
   metrics.ForgetListeners();
   EXPECT_THAT(metrics.Text({}, ServerMetrics::Names::kOurs), Not(HasSubstr("listener=")));
 }

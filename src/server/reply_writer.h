@@ -75,6 +75,8 @@ class ReplyWriter {
   virtual std::string Progress(const PromptProgress&) const { return ""; }
   // Everything that was added, as the JSON of one body. After End.
   virtual std::string Whole(const TurnUsage& usage) = 0;
+  // What did not work beside a reply that did: a word for headers and logs. After End.
+  virtual std::string trouble() const { return ""; }
 };
 
 struct Dialect {
@@ -84,6 +86,11 @@ struct Dialect {
   // Called when everything about the request is known to be right, before it is let in.
   std::function<std::unique_ptr<ReplyWriter>(const TurnRequest&, const ReplyFacts&)> write;
   std::function<std::string(const ApiError&)> describe_error;  // the JSON of a refusal
+  // Where the reply is written instead of to its client, for one that goes on without; called
+  // before `write`. Null: nowhere else.
+  std::function<ApiResult<std::shared_ptr<HttpReply>>(const TurnRequest&, const ReplyFacts&,
+                                                      std::shared_ptr<HttpReply>)>
+      detach = {};
 };
 
 // "data: {…}\n\n", or with a name "event: name\ndata: {…}\n\n".

@@ -52,12 +52,31 @@ Result<std::unique_ptr<ResponseStore>> ResponseStore::Open(const std::string& pa
         " previous TEXT NOT NULL, input TEXT NOT NULL, response TEXT NOT NULL,"
         " bytes INTEGER NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL,"
         " PRIMARY KEY (tenant, id))",
+        "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
         "CREATE INDEX IF NOT EXISTS by_use ON responses (used)",
         "CREATE INDEX IF NOT EXISTS by_age ON responses (created)"}) {
     HEARTH_TRY(store->Run(sql));
   }
   HEARTH_TRY(store->Count());
+  HEARTH_TRY(store->ReadSealKey());
   return store;
+}
+
+// Made once; whoever comes second to a new file takes the first one's.
+Status ResponseStore::ReadSealKey() {
+  const SealKey fresh = NewSealKey();
+  Statement make(db_, "INSERT OR IGNORE INTO secrets VALUES ('seal', ?1)");
+  make.Bind(std::string(fresh.begin(), fresh.end()));
+  if (make.Step() != SQLITE_DONE) return Complaint(db_, "storing a secret");
+  Statement read(db_, "SELECT value FROM secrets WHERE name = 'seal'");
+  if (read.Step() != SQLITE_ROW) return Complaint(db_, "reading a secret");
+  const std::string value = read.Text(0);
+  if (value.size() != seal_key_.size()) {
+    return Error(Code::kCorrupt, "stored responses: a secret of %zu bytes, expected %zu",
+                 value.size(), seal_key_.size());
+  }
+  std::copy(value.begin(), value.end(), seal_key_.begin());
+  return Status();
 }
 
 ResponseStore::~ResponseStore() { sqlite3_close_v2(db_); }
@@ -110,6 +129,13 @@ Status ResponseStore::Evict(int64_t now_s) {
 Status ResponseStore::Put(const std::string& tenant, const StoredResponse& response,
                           int64_t now_s) {
   const std::lock_guard lock(mu_);
+  Status status = Insert(tenant, response, now_s);
+  if (!status.ok()) ++failures_;
+  return status;
+}
+
+Status ResponseStore::Insert(const std::string& tenant, const StoredResponse& response,
+                             int64_t now_s) {
   const auto bytes = static_cast<int64_t>(response.input.size() + response.response.size());
   if (bytes > limits_.max_bytes) {
     return Error(Code::kExhausted, "a response of %lld bytes is not stored: at most %lld",
@@ -176,14 +202,9 @@ Result<bool> ResponseStore::Delete(const std::string& tenant, const std::string&
   return removed > 0;
 }
 
-int64_t ResponseStore::count() const {
+StoreCounts ResponseStore::counts() const {
   const std::lock_guard lock(mu_);
-  return count_;
-}
-
-int64_t ResponseStore::bytes() const {
-  const std::lock_guard lock(mu_);
-  return bytes_;
+  return {count_, bytes_, failures_};
 }
 
 }  // namespace hearth

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/sealed_text.h"
 struct sqlite3;
 namespace hearth {
 
@@ -18,6 +19,11 @@ struct StoreLimits {
   int64_t max_bytes = int64_t{256} << 20;  // of texts
   int64_t max_age_s = int64_t{30} * 24 * 3600;
   int max_chain = 1000;  // responses that build on each other
+};
+
+struct StoreCounts {
+  int64_t responses = 0, bytes = 0;
+  int64_t failures = 0;  // responses that should be here and are not
 };
 
 struct StoredResponse {
@@ -44,14 +50,19 @@ class ResponseStore {
                                             int64_t now_s);
   // Whether there was one.
   Result<bool> Delete(const std::string& tenant, const std::string& id);
-  int64_t count() const;
-  int64_t bytes() const;
+  StoreCounts counts() const;
+  int64_t count() const { return counts().responses; }
+  int64_t bytes() const { return counts().bytes; }
+  // For thoughts that clients keep: lives as long as what is stored.
+  const SealKey& seal_key() const { return seal_key_; }
 
  private:
   struct Statement;
   ResponseStore(sqlite3* db, const StoreLimits& limits) : db_(db), limits_(limits) {}
   Status Run(const char* sql);
   Status Count();
+  Status ReadSealKey();
+  Status Insert(const std::string& tenant, const StoredResponse& response, int64_t now_s);
   Status Evict(int64_t now_s);
   Result<std::optional<StoredResponse>> Find(const std::string& tenant, const std::string& id,
                                              int64_t now_s);
@@ -60,8 +71,9 @@ class ResponseStore {
 
   sqlite3* const db_;
   const StoreLimits limits_;
-  mutable std::mutex mu_;  // over the connection and the two counts
-  int64_t count_ = 0, bytes_ = 0;
+  SealKey seal_key_{};     // fixed by Open
+  mutable std::mutex mu_;  // over the connection and the counts
+  int64_t count_ = 0, bytes_ = 0, failures_ = 0;
 };
 
 }  // namespace hearth

@@ -37,7 +37,9 @@ TEST(ResponseStore, GivesBackWhatItTook) {
   EXPECT_EQ((*got)->previous_id, "resp_0");
   EXPECT_EQ((*got)->input, put.input);
   EXPECT_EQ((*got)->response, put.response);
+  EXPECT_EQ(store->counts().failures, 0);
   EXPECT_FALSE(store->Put("t'", put, 100).ok()) << "an id is taken once";
+  EXPECT_EQ(store->counts().failures, 1) << "and nobody can miss that";
   EXPECT_EQ(store->count(), 1);
 }
 
@@ -94,9 +96,14 @@ TEST(ResponseStore, KeepsItsBounds) {
 TEST(ResponseStore, OutlivesItsProcess) {
   const testing::TempDir dir;
   const std::string path = dir.Path("responses.db");
-  ASSERT_TRUE(Open({}, path)->Put("t", Some("a"), 1).ok());
+  auto first = Open({}, path);
+  ASSERT_TRUE(first->Put("t", Some("a"), 1).ok());
+  const SealKey key = first->seal_key();
+  first.reset();
   auto again = Open({}, path);
   EXPECT_EQ(again->count(), 1);
+  EXPECT_EQ(again->seal_key(), key) << "what clients keep can still be opened";
+  EXPECT_NE(Open()->seal_key(), key);
   EXPECT_TRUE(Has(*again, "t", "a"));
   EXPECT_FALSE(ResponseStore::Open(dir.Path("no/such")).ok());
 }

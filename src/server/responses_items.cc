@@ -26,26 +26,39 @@ std::optional<ApiError> AddMessage(const Json& item, const std::string& path, Me
   return std::nullopt;
 }
 
-std::optional<ApiError> AddReasoning(const Json& item, const std::string& path, MessageList& out) {
+std::optional<ApiError> AddReasoning(const Json& item, const std::string& path, ItemSink& out) {
   const Json* content = item.Find("content");
   if (content != nullptr && content->array() != nullptr && !content->array()->empty()) {
     ApiResult<std::string> text =
         ReadTextParts(*content, path + ".content", {"reasoning_text", "text"});
     if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
-    out.AddThought(std::get<std::string>(text), path);
-  } else if (const std::string* same = StringIn(item, "encrypted_content")) {
-    out.AddThought(*same, path);  // what this server put there is the thoughts themselves
+    out.messages.AddThought(std::get<std::string>(text), path);
+    return std::nullopt;
   }
+  const std::string* sealed = StringIn(item, "encrypted_content");
+  if (sealed == nullptr || sealed->empty()) return std::nullopt;
+  const std::optional<std::string> thought = out.unseal(*sealed);
+  if (!thought) {
+    ApiError error = BadField(path + ".encrypted_content",
+                              "was not made by this server for this key, or before it restarted");
+    error.code = "invalid_encrypted_content";
+    return error;
+  }
+  out.messages.AddThought(*thought, path);
   return std::nullopt;
 }
 
-std::optional<ApiError> AddCall(const Json& item, const std::string& path, MessageList& out) {
+// `text`: the member that says what is called with.
+std::optional<ApiError> AddCall(const Json& item, const std::string& path, const char* text,
+                                ItemSink& out) {
   const std::string *id = StringIn(item, "call_id"), *name = StringIn(item, "name");
-  const std::string* arguments = StringIn(item, "arguments");
+  const std::string *said = StringIn(item, text), *space = StringIn(item, "namespace");
   if (id == nullptr) return BadField(path + ".call_id", "must be a string");
   if (name == nullptr) return BadField(path + ".name", "must be a string");
-  if (arguments == nullptr) return BadField(path + ".arguments", "must be a string");
-  out.AddCall(*id, *name, *arguments, path);
+  if (said == nullptr) return BadField(path + "." + text, "must be a string");
+  const bool is_custom = text == std::string_view("input");
+  out.messages.AddCall(*id, ToolFaces::ModelName(space == nullptr ? "" : *space, *name),
+                       is_custom ? ArgumentsOfText(*said) : *said, path);
   return std::nullopt;
 }
 
@@ -61,6 +74,30 @@ std::optional<ApiError> AddResult(const Json& item, const std::string& path, Mes
   return std::nullopt;
 }
 
+// Tools that an agent tells of in the middle of a conversation are tools like the others.
+std::optional<ApiError> AddTools(const Json& item, const std::string& path, ItemSink& out) {
+  const Json* tools = item.Find("tools");
+  if (tools == nullptr) return BadField(path + ".tools", "is missing");
+  JsonArray told;
+  return ReadTools(*tools, path + ".tools", out.messages, out.faces, told);
+}
+
+std::optional<ApiError> AddItem(const Json& item, const std::string& path, ItemSink& out) {
+  const std::string* given = StringIn(item, "type");
+  const std::string type = given == nullptr ? "message" : *given;
+  if (type == "message") return AddMessage(item, path, out.messages);
+  if (type == "reasoning") return AddReasoning(item, path, out);
+  if (type == "function_call") return AddCall(item, path, "arguments", out);
+  if (type == "custom_tool_call") return AddCall(item, path, "input", out);
+  if (type == "function_call_output" || type == "custom_tool_call_output") {
+    return AddResult(item, path, out.messages);
+  }
+  if (type == "additional_tools") return AddTools(item, path, out);
+  ApiError error = BadField(path + ".type", Quoted(type) + " items are not read here");
+  error.code = "unsupported_value";
+  return error;
+}
+
 }  // namespace
 
 ApiResult<JsonArray> InputItems(const Json& input) {
@@ -73,26 +110,11 @@ ApiResult<JsonArray> InputItems(const Json& input) {
   return *input.array();
 }
 
-std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path,
-                                 MessageList& out) {
+std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path, ItemSink out) {
   for (size_t i = 0; i < items.size(); ++i) {
     const std::string at = path + Printf("[%zu]", i);
     if (items[i].object() == nullptr) return BadField(at, "must be an object");
-    const std::string* type = StringIn(items[i], "type");
-    std::optional<ApiError> error;
-    if (type == nullptr || *type == "message") {
-      error = AddMessage(items[i], at, out);
-    } else if (*type == "reasoning") {
-      error = AddReasoning(items[i], at, out);
-    } else if (*type == "function_call") {
-      error = AddCall(items[i], at, out);
-    } else if (*type == "function_call_output") {
-      error = AddResult(items[i], at, out);
-    } else {
-      error = BadField(at + ".type", Quoted(*type) + " items are not read here");
-      error->code = "unsupported_value";
-    }
-    if (error) return error;
+    if (auto error = AddItem(items[i], at, out)) return error;
   }
   return std::nullopt;
 }

@@ -2,18 +2,31 @@
 // The items that /v1/responses takes, gives and keeps: messages, reasoning, calls and their
 // results.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "server/api_error.h"
 #include "server/message_list.h"
+#include "server/responses_tools.h"
 namespace hearth {
 
 // A request's `input` as items; a plain string is one message of the user's.
 ApiResult<JsonArray> InputItems(const Json& input);
 
+// Thoughts that this server sealed for whoever asks now; nothing when it did not, or for somebody
+// else.
+using Unseal = std::function<std::optional<std::string>(const std::string& sealed)>;
+
+// Where the parts of items go.
+struct ItemSink {
+  MessageList& messages;
+  ToolFaces& faces;
+  const Unseal& unseal;
+};
+
 // Adds what the items say. `path` is where they stand: "input" becomes "input[2].content".
-std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path, MessageList& out);
+std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path, ItemSink out);
 
 }  // namespace hearth

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/responses_items.h"
+#include "server/responses_tools.h"
 #include "server/sampling_fields.h"
 
 namespace hearth {
@@ -13,14 +14,16 @@ using enum FieldKind;
 using enum FieldUse;
 
 constexpr Field kFields[] = {
-    {"background", kBoolean, kRefused, 0, 0, "a response ends with its connection", "false"},
+    {"background", kBoolean, kHonoured, 0, 0,
+     "goes on when the client goes; ask for it with GET. Needs `store`"},
     {"cache_salt", kString, kHonoured, 1, 256,
      "requests share cached prefixes only within one salt; your key's own is always part of it"},
     {"client_metadata", kAny, kNoEffect, 0, 0, "nothing is done with it"},
     {"context_management", kAny, kRefused, 0, 0, "nothing is ever left out of a prompt", "[]"},
     {"conversation", kAny, kRefused, 0, 0, "use previous_response_id"},
     {"include", kArray, kHonoured, 0, 16,
-     "`reasoning.encrypted_content` repeats the thoughts, which are not encrypted"},
+     "`reasoning.encrypted_content`: the thoughts once more, sealed, for clients that send them "
+     "back; `message.output_text.logprobs`"},
     {"input", kAny, kHonoured, 0, 0, "a string, or items: messages, calls, results, reasoning"},
     {"instructions", kString, kHonoured, 0, 1 << 22,
      "stands before everything else; not carried over from the previous response"},
@@ -36,7 +39,7 @@ constexpr Field kFields[] = {
     {"prompt_cache_options", kAny, kNoEffect, 0, 0, "every prefix is cached"},
     {"prompt_cache_retention", kAny, kNoEffect, 0, 0, "the cache keeps what is used"},
     {"reasoning", kObject, kHonoured, 0, 0,
-     "`effort`; `summary` has no effect, the thoughts themselves are told"},
+     "`effort`; `summary` and `context` have no effect, the thoughts themselves are told"},
     {"safety_identifier", kString, kNoEffect, 0, 0, "nothing is done with it"},
     {"seed", kInteger, kHonoured, 0, 0, "the same seed and request give the same reply, always"},
     {"service_tier", kString, kNoEffect, 0, 0, "there is one tier"},
@@ -47,12 +50,17 @@ constexpr Field kFields[] = {
     {"stream_options", kObject, kNoEffect, 0, 0, "events are not padded"},
     {"temperature", kNumber, kHonoured, 0, 2, "0 is the most likely token; 1 unless given"},
     {"text", kObject, kHonoured, 0, 0,
-     "`format`: text, json_object or json_schema, enforced token by token"},
+     "`format`: text, json_object or json_schema, enforced token by token; `verbosity` has no "
+     "effect"},
     {"tool_choice", kAny, kHonoured, 0, 0,
      "auto, none, required, or one function by name; enforced token by token"},
-    {"tools", kArray, kHonoured, 0, 128, "functions the model may call"},
+    {"tools", kArray, kHonoured, 0, 128,
+     "functions, custom tools (text; a grammar is not enforced) and namespaces of both; web "
+     "searches "
+     "and image generation are left out, which the response's own `tools` shows"},
     {"top_k", kInteger, kHonoured, 0, 1 << 20, "keep so many of the likeliest tokens; 0: all"},
-    {"top_logprobs", kInteger, kRefused, 0, 0, "not built yet; chat completions have them", "0"},
+    {"top_logprobs", kInteger, kHonoured, 0, 20,
+     "so many of the likeliest tokens beside each, where `include` asks for logprobs"},
     {"top_p", kNumber, kHonoured, 0, 1, "keep the likeliest tokens up to this share"},
     {"truncation", kString, kRefused, 0, 0, "nothing is ever left out of a prompt", "\"disabled\""},
     {"user", kString, kNoEffect, 0, 0, "nothing is done with it"},
@@ -64,26 +72,6 @@ ApiError Unknown(const std::string& path) {
   return error;
 }
 
-std::optional<ApiError> ReadTools(const JsonArray& tools, MessageList& out) {
-  for (size_t i = 0; i < tools.size(); ++i) {
-    const std::string path = Printf("tools[%zu]", i);
-    const std::string *type = StringIn(tools[i], "type"), *name = StringIn(tools[i], "name");
-    if (type == nullptr || *type != "function") {
-      ApiError error = BadField(path + ".type", "only functions of the client's own can be called");
-      error.code = "unsupported_value";
-      return error;
-    }
-    if (name == nullptr) return BadField(path + ".name", "must be a string");
-    JsonObject function{{"name", *name}};
-    for (const char* member : {"description", "parameters"}) {
-      const Json* value = tools[i].Find(member);
-      if (value != nullptr && !value->is_null()) function.push_back({member, *value});
-    }
-    out.AddTool(std::move(function), path);
-  }
-  return std::nullopt;
-}
-
 std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
   const std::string* word = choice.string();
   if (word != nullptr && *word == "auto") return std::nullopt;
@@ -92,11 +80,12 @@ std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
     return std::nullopt;
   }
   const std::string *type = StringIn(choice, "type"), *name = StringIn(choice, "name");
+  const std::string* space = StringIn(choice, "namespace");
   if (word != nullptr && *word == "required") {
     out.tool_choice = ToolChoice::kRequired;
-  } else if (type != nullptr && *type == "function" && name != nullptr) {
+  } else if (type != nullptr && (*type == "function" || *type == "custom") && name != nullptr) {
     out.tool_choice = ToolChoice::kNamed;
-    out.named_tool = *name;
+    out.named_tool = ToolFaces::ModelName(space == nullptr ? "" : *space, *name);
   } else {
     return BadField("tool_choice",
                     R"(must be auto, none, required or {"type": "function", "name": ...})");
@@ -110,11 +99,8 @@ std::optional<ApiError> ReadText(const Json& text, TurnRequest& out) {
     if (name == "format") {
       if (auto error = ReadResponseFormat(value, "text.format", out.answer)) return error;
     } else if (name == "verbosity") {
-      if (value != Json("medium")) {
-        ApiError error = BadField("text.verbosity", "the models have no such setting");
-        error.code = "unsupported_parameter";
-        return error;
-      }
+      // The models have no such setting; agents send one all the same.
+      if (value.string() == nullptr) return BadField("text.verbosity", "must be a string");
     } else {
       return Unknown("text." + name);
     }
@@ -124,7 +110,8 @@ std::optional<ApiError> ReadText(const Json& text, TurnRequest& out) {
 
 std::optional<ApiError> ReadReasoning(const Json& reasoning, TurnRequest& out) {
   for (const auto& [name, value] : *reasoning.object()) {
-    if (value.is_null() || name == "summary" || name == "generate_summary") continue;
+    const bool has_no_effect = name == "summary" || name == "generate_summary" || name == "context";
+    if (value.is_null() || has_no_effect) continue;
     if (name != "effort") return Unknown("reasoning." + name);
     if (value.string() == nullptr) return BadField("reasoning.effort", "must be a string");
     if (auto error = ReadEffort(*value.string(), "reasoning.effort", out)) return error;
@@ -133,16 +120,26 @@ std::optional<ApiError> ReadReasoning(const Json& reasoning, TurnRequest& out) {
 }
 
 std::optional<ApiError> ReadInclude(const Fields& fields, ResponsesRequest& out) {
-  const Json* include = fields.find("include");
-  if (include == nullptr) return std::nullopt;
-  for (const Json& each : *include->array()) {
-    if (each != Json("reasoning.encrypted_content")) {
-      ApiError error = BadField("include", "only reasoning.encrypted_content");
-      error.code = "unsupported_value";
-      return error;
+  bool wants_logprobs = false;
+  if (const Json* include = fields.find("include")) {
+    for (const Json& each : *include->array()) {
+      if (each == Json("reasoning.encrypted_content")) {
+        out.wants_encrypted_reasoning = true;
+      } else if (each == Json("message.output_text.logprobs")) {
+        wants_logprobs = true;
+      } else {
+        ApiError error = BadField(
+            "include", "only reasoning.encrypted_content and message.output_text.logprobs");
+        error.code = "unsupported_value";
+        return error;
+      }
     }
-    out.wants_encrypted_reasoning = true;
   }
+  const int top = static_cast<int>(fields.integer("top_logprobs").value_or(0));
+  if (top > 0 && !wants_logprobs) {
+    return BadField("top_logprobs", "needs message.output_text.logprobs in include");
+  }
+  if (wants_logprobs) out.turn.sampling.num_logprobs = top;
   return std::nullopt;
 }
 
@@ -162,6 +159,10 @@ std::optional<ApiError> ReadSettings(const Fields& fields, ResponsesRequest& out
     turn.has_seed = true;
   }
   out.stores = fields.flag("store", true);
+  out.is_background = fields.flag("background", false);
+  if (out.is_background && !out.stores) {
+    return BadField("background", "needs store: there would be nothing to ask for");
+  }
   if (const Json* choice = fields.find("tool_choice")) {
     if (auto error = ReadToolChoice(*choice, turn)) return error;
   }
@@ -179,8 +180,9 @@ JsonObject EchoOf(const Fields& fields, const ResponsesRequest& request) {
     const Json* value = fields.find(name);
     return value == nullptr ? std::move(otherwise) : *value;
   };
-  Json tools = given("tools", JsonArray{});
-  for (Json& tool : *tools.array()) {
+  JsonArray tools = request.told_tools;
+  for (Json& tool : tools) {
+    if (*tool.Find("type") != Json("function")) continue;
     for (const char* member : {"parameters", "strict"}) {
       if (tool.Find(member) == nullptr) tool.object()->push_back({member, Json()});
     }
@@ -201,16 +203,18 @@ JsonObject EchoOf(const Fields& fields, const ResponsesRequest& request) {
           {"tool_choice", given("tool_choice", "auto")},
           {"tools", std::move(tools)},
           {"top_p", given("top_p", 1.0)},
+          {"top_logprobs", given("top_logprobs", 0)},
           {"truncation", "disabled"},
           {"access_programs", Json()},
-          {"background", false}};
+          {"background", request.is_background}};
 }
 
 }  // namespace
 
 std::span<const Field> ResponsesFields() { return kFields; }
 
-ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before) {
+ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before,
+                                                 const Unseal& unseal) {
   ApiResult<Fields> read = ReadFields(body, kFields);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   const Fields& fields = std::get<Fields>(read);
@@ -223,18 +227,20 @@ ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBe
   if (!out.previous_id.empty()) {
     ApiResult<JsonArray> earlier = before(out.previous_id);
     if (auto* error = std::get_if<ApiError>(&earlier)) return std::move(*error);
-    if (auto error = AddItems(std::get<JsonArray>(earlier), "previous_response_id", list)) {
+    auto& items = std::get<JsonArray>(earlier);
+    if (auto error = AddItems(items, "previous_response_id", {list, out.faces, unseal}))
       return *std::move(error);
-    }
   }
   const Json* input = fields.find("input");
   if (input == nullptr) return BadField("input", "is missing");
   ApiResult<JsonArray> items = InputItems(*input);
   if (auto* error = std::get_if<ApiError>(&items)) return std::move(*error);
   out.input = std::get<JsonArray>(std::move(items));
-  if (auto error = AddItems(out.input, "input", list)) return *std::move(error);
+  if (auto error = AddItems(out.input, "input", {list, out.faces, unseal}))
+    return *std::move(error);
   if (const Json* tools = fields.find("tools")) {
-    if (auto error = ReadTools(*tools->array(), list)) return *std::move(error);
+    auto error = ReadTools(*tools, "tools", list, out.faces, out.told_tools);
+    if (error) return *std::move(error);
   }
   ApiResult<Conversation> conversation = std::move(list).Parse();
   if (auto* error = std::get_if<ApiError>(&conversation)) return std::move(*error);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/fields.h"
+#include "server/responses_items.h"
 #include "server/turn_request.h"
 namespace hearth {
 
@@ -16,13 +17,17 @@ struct ResponsesRequest {
   JsonArray input;          // this turn's items, as they will be stored and listed
   std::string previous_id;  // empty: none
   bool stores = true;
+  bool is_background = false;  // goes on when its client goes
   bool wants_encrypted_reasoning = false;
-  JsonObject echo;  // settings that the response repeats
+  ToolFaces faces;       // what the client calls the functions that the model knows
+  JsonArray told_tools;  // of the request's, those that the model is told of
+  JsonObject echo;       // settings that the response repeats
 };
 
 // All items of the response of that id and of those before it, in order.
 using ItemsBefore = std::function<ApiResult<JsonArray>(const std::string& previous_id)>;
 
-ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before);
+ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before,
+                                                 const Unseal& unseal);
 
 }  // namespace hearth

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/background.h"
 #include "server/responses_request.h"
 #include "server/responses_writer.h"
 
@@ -14,8 +15,16 @@ namespace {
 
 struct ResponsesNotes : DialectNotes {
   std::string tenant, previous_id, input;
-  bool stores = false;
+  bool stores = false, is_background = false, streams = false;
   ResponsesWriter::Form form;
+};
+
+// What all routes share. Lives as long as the longest of them.
+struct House {
+  explicit House(ResponseStore& s) : store(s), sealer(s.seal_key()) {}
+  ResponseStore& store;
+  const TextSealer sealer;
+  const std::shared_ptr<BackgroundResponses> background = std::make_shared<BackgroundResponses>();
 };
 
 ApiError NotFound(const std::string& param, const std::string& id) {
@@ -57,14 +66,15 @@ ApiResult<JsonArray> ItemsUpTo(ResponseStore& store, const std::string& tenant,
   return items;
 }
 
-ApiResult<ResponsesRequest> ReadRequest(ResponseStore& store, const Json& body,
-                                        const HttpRequest& http) {
+ApiResult<ResponsesRequest> ReadRequest(House& house, const Json& body, const HttpRequest& http) {
   return ReadResponsesRequest(
-      body, [&](const std::string& id) { return ItemsUpTo(store, http.key_id, id); });
+      body, [&](const std::string& id) { return ItemsUpTo(house.store, http.key_id, id); },
+      [&](const std::string& sealed) { return house.sealer.Open(sealed, http.key_id); });
 }
 
-ApiResult<TurnRequest> ReadTurn(ResponseStore& store, const Json& body, const HttpRequest& http) {
-  ApiResult<ResponsesRequest> read = ReadRequest(store, body, http);
+ApiResult<TurnRequest> ReadTurn(const std::shared_ptr<House>& house, const Json& body,
+                                const HttpRequest& http) {
+  ApiResult<ResponsesRequest> read = ReadRequest(*house, body, http);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   auto& request = std::get<ResponsesRequest>(read);
   auto notes = std::make_shared<ResponsesNotes>();
@@ -73,29 +83,48 @@ ApiResult<TurnRequest> ReadTurn(ResponseStore& store, const Json& body, const Ht
   notes->stores = request.stores;
   if (request.stores) notes->input = WriteJson(Json(std::move(request.input)));
   notes->form.echo = std::move(request.echo);
-  notes->form.wants_encrypted_reasoning = request.wants_encrypted_reasoning;
+  notes->form.faces = std::move(request.faces);
+  notes->form.is_background = notes->is_background = request.is_background;
+  if (request.wants_encrypted_reasoning) {
+    notes->form.seal = [house, tenant = http.key_id](const std::string& thoughts) {
+      return house->sealer.Seal(thoughts, tenant);
+    };
+  }
+  // One that goes on is always a stream here; whether its client sees that is another matter.
+  notes->streams = request.turn.streams;
+  request.turn.streams = request.turn.streams || request.is_background;
   request.turn.notes = std::move(notes);
   return std::move(request.turn);
 }
 
-std::unique_ptr<ReplyWriter> NewWriter(ResponseStore& store, const TurnRequest& request,
-                                       const ReplyFacts& facts) {
+std::unique_ptr<ReplyWriter> NewWriter(const std::shared_ptr<House>& house,
+                                       const TurnRequest& request, const ReplyFacts& facts) {
   const auto notes = std::static_pointer_cast<const ResponsesNotes>(request.notes);
   ResponsesWriter::Form form = notes->form;
   if (notes->stores) {
-    form.keep = [&store, notes](const std::string& id, const std::string& response) {
-      // A full disk must not take the reply with it: the client has it, and hears 404 later.
-      const Status kept = store.Put(notes->tenant, {id, notes->previous_id, notes->input, response},
-                                    std::time(nullptr));
-      static_cast<void>(kept);
+    form.keep = [house, notes](const std::string& id, const std::string& response) {
+      return house->store.Put(notes->tenant, {id, notes->previous_id, notes->input, response},
+                              std::time(nullptr));
     };
+  }
+  if (const auto job = house->background->Find(notes->tenant, "resp_" + facts.id)) {
+    form.watch = [job](const Json& event, const std::string& bytes) { job->Watch(event, bytes); };
   }
   return std::make_unique<ResponsesWriter>(facts, std::move(form));
 }
 
-ApiResult<Json> CountTokens(const TurnService& service, ResponseStore& store, const Json& body,
+ApiResult<std::shared_ptr<HttpReply>> Detach(House& house, const TurnRequest& request,
+                                             const ReplyFacts& facts,
+                                             std::shared_ptr<HttpReply> client) {
+  const auto notes = std::static_pointer_cast<const ResponsesNotes>(request.notes);
+  if (!notes->is_background) return client;
+  return house.background->Open(notes->tenant, "resp_" + facts.id, notes->streams,
+                                std::move(client));
+}
+
+ApiResult<Json> CountTokens(const TurnService& service, House& house, const Json& body,
                             const HttpRequest& http) {
-  ApiResult<ResponsesRequest> read = ReadRequest(store, body, http);
+  ApiResult<ResponsesRequest> read = ReadRequest(house, body, http);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   ApiResult<int64_t> count = service.CountTokens(std::get<ResponsesRequest>(std::move(read)).turn);
   if (auto* error = std::get_if<ApiError>(&count)) return std::move(*error);
@@ -104,42 +133,47 @@ ApiResult<Json> CountTokens(const TurnService& service, ResponseStore& store, co
 }
 
 // A stored response of whoever asks.
-ApiResult<StoredResponse> FindStored(ResponseStore& store, const HttpRequest& http) {
+ApiResult<StoredResponse> FindStored(House& house, const HttpRequest& http) {
   const std::string& id = http.path_captures[0];
-  Result<std::optional<StoredResponse>> found = store.Get(http.key_id, id, std::time(nullptr));
+  Result<std::optional<StoredResponse>> found =
+      house.store.Get(http.key_id, id, std::time(nullptr));
   if (!found.ok()) return FromStatus(found.status());
   if (!*found) return NotFound("response_id", id);
   return **std::move(found);
 }
 
-ApiResult<Json> Retrieve(ResponseStore& store, const HttpRequest& http) {
-  ApiResult<StoredResponse> found = FindStored(store, http);
+std::shared_ptr<BackgroundResponse> FindRunning(House& house, const HttpRequest& http) {
+  auto job = house.background->Find(http.key_id, http.path_captures[0]);
+  return job != nullptr && !job->is_over() ? job : nullptr;
+}
+
+ApiResult<Json> Retrieve(House& house, const HttpRequest& http) {
+  if (const auto job = FindRunning(house, http)) return job->snapshot();
+  ApiResult<StoredResponse> found = FindStored(house, http);
   if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
   Result<Json> json = ParseJson(std::get<StoredResponse>(found).response);
   if (!json.ok()) return FromStatus(Status(Code::kCorrupt, "a stored response is broken"));
   return *std::move(json);
 }
 
-ApiResult<Json> Cancel(ResponseStore& store, const HttpRequest& http) {
-  ApiResult<StoredResponse> found = FindStored(store, http);
-  if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
-  ApiError error;
-  error.code = "not_cancellable";
-  error.message = "the response has ended; close the connection to cancel one that runs";
-  return error;
-}
-
-ApiResult<Json> Remove(ResponseStore& store, const HttpRequest& http) {
+ApiResult<Json> Remove(House& house, const HttpRequest& http) {
   const std::string& id = http.path_captures[0];
-  Result<bool> removed = store.Delete(http.key_id, id);
+  if (FindRunning(house, http) != nullptr) {
+    ApiError error;
+    error.code = "still_running";
+    error.message = "the response is not over; cancel it first";
+    return error;
+  }
+  Result<bool> removed = house.store.Delete(http.key_id, id);
   if (!removed.ok()) return FromStatus(removed.status());
   if (!*removed) return NotFound("response_id", id);
+  house.background->Forget(id);
   return Json(JsonObject{{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 
 // The items of its own turn, the newest first unless `order=asc`, all on one page.
-ApiResult<Json> ListItems(ResponseStore& store, const HttpRequest& http) {
-  ApiResult<StoredResponse> found = FindStored(store, http);
+ApiResult<Json> ListItems(House& house, const HttpRequest& http) {
+  ApiResult<StoredResponse> found = FindStored(house, http);
   if (auto* error = std::get_if<ApiError>(&found)) return std::move(*error);
   const auto& stored = std::get<StoredResponse>(found);
   ApiResult<JsonArray> read = StoredItems(stored.input, nullptr);
@@ -166,39 +200,106 @@ ApiResult<Json> ListItems(ResponseStore& store, const HttpRequest& http) {
                          {"has_more", false}});
 }
 
-void AddStoredRoute(Router& router, const char* method, const char* pattern, ResponseStore& store,
-                    ApiResult<Json> (*answer)(ResponseStore&, const HttpRequest&)) {
-  router.Add(method, pattern, Auth::kKey,
-             [&store, answer](const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
-               const ApiResult<Json> json = answer(store, http);
-               if (const auto* error = std::get_if<ApiError>(&json)) {
-                 return SendError(*reply, *error, WriteJson(OpenAiError(*error)), "");
+void Answer(HttpReply& reply, const ApiResult<Json>& json) {
+  if (const auto* error = std::get_if<ApiError>(&json)) {
+    return SendError(reply, *error, WriteJson(OpenAiError(*error)), "");
+  }
+  SendJson(reply, std::get<Json>(json));
+}
+
+// A number out of `?a=b&starting_after=12`; nothing when it is none.
+std::optional<int64_t> NumberIn(const std::string& query, std::string_view name) {
+  const std::string wanted = std::string(name) + "=";
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string part = query.substr(at, end - at);
+    at = end + 1;
+    if (!part.starts_with(wanted)) continue;
+    Result<Json> number = ParseJson(part.substr(wanted.size()));
+    if (number.ok() && number->integer()) return *number->integer();
+    return std::nullopt;
+  }
+  return -1;
+}
+
+// Back to the events of one that runs, or has not long been over.
+void Resume(House& house, const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
+  const auto fail = [&](const ApiError& error) {
+    SendError(*reply, error, WriteJson(OpenAiError(error)), "");
+  };
+  const std::optional<int64_t> after = NumberIn(http.query, "starting_after");
+  if (!after) return fail(BadField("starting_after", "must be the number of an event"));
+  const auto job = house.background->Find(http.key_id, http.path_captures[0]);
+  if (job == nullptr || !job->has_events()) {
+    const ApiResult<Json> found = Retrieve(house, http);
+    if (const auto* error = std::get_if<ApiError>(&found)) return fail(*error);
+    return fail(BadField("stream", "the events of this response are not kept, or no longer"));
+  }
+  reply->StartStream(200, {{"content-type", "text/event-stream"}, {"cache-control", "no-cache"}});
+  job->Follow(reply, *after);
+}
+
+void Cancel(House& house, const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
+  if (const auto job = FindRunning(house, http)) return job->Cancel(reply);
+  ApiResult<Json> found = Retrieve(house, http);
+  if (auto* json = std::get_if<Json>(&found)) {
+    const Json* status = json->Find("status");
+    if (status == nullptr || *status != Json("cancelled")) {
+      ApiError error;
+      error.code = "not_cancellable";
+      error.message = "the response has ended; only background responses can be cancelled here";
+      found = error;
+    }
+  }
+  Answer(*reply, found);
+}
+
+void AddStoredRoutes(const std::shared_ptr<House>& house, Router& router) {
+  const auto add = [&](const char* method, const char* pattern,
+                       ApiResult<Json> (*answer)(House&, const HttpRequest&)) {
+    router.Add(method, pattern, Auth::kKey,
+               [house, answer](const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
+                 Answer(*reply, answer(*house, http));
+               });
+  };
+  add("DELETE", "/v1/responses/{id}", Remove);
+  add("GET", "/v1/responses/{id}/input_items", ListItems);
+  router.Add("GET", "/v1/responses/{id}", Auth::kKey,
+             [house](const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
+               if (http.query.find("stream=true") != std::string::npos) {
+                 return Resume(*house, http, reply);
                }
-               SendJson(*reply, std::get<Json>(json));
+               Answer(*reply, Retrieve(*house, http));
+             });
+  router.Add("POST", "/v1/responses/{id}/cancel", Auth::kKey,
+             [house](const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
+               Cancel(*house, http, reply);
              });
 }
 
 }  // namespace
 
 void AddResponsesRoutes(TurnService& service, ResponseStore& store, Router& router) {
+  const auto house = std::make_shared<House>(store);
   Dialect dialect;
   dialect.name = "responses";
-  dialect.read = [&store](const Json& body, const HttpRequest& http) {
-    return ReadTurn(store, body, http);
+  dialect.read = [house](const Json& body, const HttpRequest& http) {
+    return ReadTurn(house, body, http);
   };
-  dialect.write = [&store](const TurnRequest& request, const ReplyFacts& facts) {
-    return NewWriter(store, request, facts);
+  dialect.write = [house](const TurnRequest& request, const ReplyFacts& facts) {
+    return NewWriter(house, request, facts);
+  };
+  dialect.detach = [house](const TurnRequest& request, const ReplyFacts& facts,
+                           std::shared_ptr<HttpReply> client) {
+    return Detach(*house, request, facts, std::move(client));
   };
   dialect.describe_error = [](const ApiError& error) { return WriteJson(OpenAiError(error)); };
   service.AddTurnRoute(router, "/v1/responses", dialect);
   service.AddAnswerRoute(router, "/v1/responses/input_tokens", dialect,
-                         [&](const Json& body, const HttpRequest& http) {
-                           return CountTokens(service, store, body, http);
+                         [&service, house](const Json& body, const HttpRequest& http) {
+                           return CountTokens(service, *house, body, http);
                          });
-  AddStoredRoute(router, "GET", "/v1/responses/{id}", store, Retrieve);
-  AddStoredRoute(router, "DELETE", "/v1/responses/{id}", store, Remove);
-  AddStoredRoute(router, "GET", "/v1/responses/{id}/input_items", store, ListItems);
-  AddStoredRoute(router, "POST", "/v1/responses/{id}/cancel", store, Cancel);
+  AddStoredRoutes(house, router);
 }
 
 }  // namespace hearth

@@ -17,7 +17,9 @@ ApiResult<JsonArray> NoneBefore(const std::string& id) { return BadField("previo
 ApiResult<ResponsesRequest> Read(const std::string& members, const ItemsBefore& before) {
   Result<Json> json = ParseJson("{\"model\": \"m\", " + members + "}");
   EXPECT_TRUE(json.ok()) << members;
-  return ReadResponsesRequest(*json, before);
+  return ReadResponsesRequest(*json, before, [](const std::string& sealed) {
+    return sealed == "[so]" ? std::optional<std::string>("so") : std::nullopt;
+  });
 }
 
 ResponsesRequest MustRead(const std::string& members, const ItemsBefore& before = NoneBefore) {
@@ -80,7 +82,7 @@ TEST(ResponsesRequest, GoesOnFromWhatWasBefore) {
   const auto before = [](const std::string& id) -> ApiResult<JsonArray> {
     EXPECT_EQ(id, "resp_1");
     return *ParseJson(R"([{"role": "user", "content": "one"},
-        {"type": "reasoning", "encrypted_content": "so"},
+        {"type": "reasoning", "encrypted_content": "[so]"},
         {"type": "message", "role": "assistant", "content": "two"}])")
                 ->array();
   };
@@ -95,15 +97,20 @@ TEST(ResponsesRequest, GoesOnFromWhatWasBefore) {
 }
 
 TEST(ResponsesRequest, RefusesByName) {
-  EXPECT_EQ(ParamOf(R"("input": "hi", "background": true)"), "background");
-  EXPECT_EQ(ParamOf(R"("input": "hi", "background": false)"), "");
+  EXPECT_EQ(ParamOf(R"("input": "hi", "background": true, "store": false)"), "background");
+  EXPECT_EQ(ParamOf(R"("input": [{"type": "reasoning", "encrypted_content": "mine"}])"),
+            "input[0].encrypted_content");
+  EXPECT_EQ(ParamOf(R"("input": "hi", "top_logprobs": 2)"), "top_logprobs");
   EXPECT_EQ(ParamOf(R"("input": "hi", "truncation": "auto")"), "truncation");
   EXPECT_EQ(ParamOf(R"("stream": true)"), "input");
   EXPECT_EQ(ParamOf(R"("input": 3)"), "input");
   EXPECT_EQ(ParamOf(R"("input": [{"type": "item_reference", "id": "x"}])"), "input[0].type");
   EXPECT_EQ(ParamOf(R"("input": [{"role": "user", "content": [{"type": "input_image"}]}])"),
             "input[0].content[0].type");
-  EXPECT_EQ(ParamOf(R"("input": "hi", "tools": [{"type": "web_search"}])"), "tools[0].type");
+  EXPECT_EQ(ParamOf(R"("input": "hi", "tools": [{"type": "file_search"}])"), "tools[0].type");
+  EXPECT_EQ(ParamOf(R"("input": "hi", "tools": [{"type": "namespace", "name": "n",
+      "tools": [{"type": "mcp"}]}])"),
+            "tools[0].tools[0].type");
   EXPECT_EQ(ParamOf(R"("input": "hi", "tool_choice": "required")"), "tool_choice");
   EXPECT_EQ(ParamOf(R"("input": "hi", "include": ["file_search_call.results"])"), "include");
   EXPECT_EQ(ParamOf(R"("input": "hi", "reasoning": {"effort": "some"})"), "reasoning.effort");
@@ -132,12 +139,15 @@ std::vector<Json> EventsOf(const std::string& stream) {
 
 TEST(ResponsesWriter, StreamsWhatItWouldSendWhole) {
   std::string kept_id, kept;
-  ResponsesWriter writer(
-      {"abc", "m", "f", 1, 100},
-      {{{"metadata", JsonObject{}}}, true, [&](const std::string& id, const std::string& response) {
-         kept_id = id;
-         kept = response;
-       }});
+  ResponsesWriter writer({"abc", "m", "f", 1, 100},
+                         {.echo = {{"metadata", JsonObject{}}},
+                          .seal = [](const std::string& thoughts) { return "[" + thoughts + "]"; },
+                          .keep =
+                              [&](const std::string& id, const std::string& response) {
+                                kept_id = id;
+                                kept = response;
+                                return Status();
+                              }});
   std::string stream = writer.Begin();
   const std::vector<Delta> reply{
       {Kind::kReasoning, "hm", 0, {}},      {Kind::kReasoning, "m", 0, {}},
@@ -156,7 +166,7 @@ TEST(ResponsesWriter, StreamsWhatItWouldSendWhole) {
   EXPECT_EQ(WriteJson(*events.back().Find("response")), WriteJson(whole));
   const JsonArray& output = *whole.Find("output")->array();
   ASSERT_EQ(output.size(), 3u);
-  EXPECT_EQ(*output[0].Find("encrypted_content")->string(), "hmm");
+  EXPECT_EQ(*output[0].Find("encrypted_content")->string(), "[hmm]");
   EXPECT_EQ(*output[2].Find("arguments")->string(), "{\"a\":1}");
   // The deltas of an item add up to it, and its done event repeats it.
   std::vector<std::string> grown(3);
@@ -182,15 +192,158 @@ TEST(ResponsesWriter, SaysWhatIsNotWhole) {
   EXPECT_THAT(cut.End({}), HasSubstr("event: response.incomplete"));
   EXPECT_THAT(cut.Whole({}), HasSubstr(R"("incomplete_details":{"reason":"max_output_tokens"})"));
   bool is_kept = false;
-  ResponsesWriter failed(
-      {"abc", "m", "f", 1, 1},
-      {{}, false, [&](const std::string&, const std::string&) { is_kept = true; }});
+  ResponsesWriter failed({"abc", "m", "f", 1, 1},
+                         {.keep = [&](const std::string&, const std::string&) {
+                           is_kept = true;
+                           return Status();
+                         }});
   failed.Add(0, {Kind::kContent, "x", 0, {}});
   ApiError error;
   error.status = 500;
   error.message = "why";
   EXPECT_THAT(failed.Fail(error), HasSubstr("event: response.failed"));
   EXPECT_FALSE(is_kept);
+}
+
+const char* const kAgentTools = R"("input": "hi", "tools": [
+    {"type": "function", "name": "shell", "parameters": {"type": "object"}},
+    {"type": "namespace", "name": "crew", "description": "d", "tools": [
+        {"type": "function", "name": "spawn", "parameters": {"type": "object"}}]},
+    {"type": "custom", "name": "apply_patch", "description": "d",
+     "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"}},
+    {"type": "web_search", "external_web_access": true}])";
+
+TEST(ResponsesRequest, ShowsEveryToolAsAFunction) {
+  const ResponsesRequest read = MustRead(kAgentTools);
+  const auto& tools = read.turn.conversation.tools;
+  ASSERT_EQ(tools.size(), 3u);
+  EXPECT_EQ(tools[0].name, "shell");
+  EXPECT_EQ(tools[1].name, "crew__spawn");
+  EXPECT_EQ(tools[2].name, "apply_patch");
+  EXPECT_THAT(WriteJson(tools[2].parameters), HasSubstr(R"("required":["input"])"));
+  EXPECT_EQ(read.told_tools.size(), 3u) << "nobody here searches the web";
+  const auto find = [&](const char* name) {
+    for (const auto& [member, value] : read.echo) {
+      if (member == name) return WriteJson(value);
+    }
+    return std::string();
+  };
+  EXPECT_THAT(find("tools"), HasSubstr(R"("definition":"start: /.+/")"));
+  EXPECT_THAT(find("tools"), ::testing::Not(HasSubstr("web_search")));
+  const ResponsesRequest named =
+      MustRead(std::string(kAgentTools) +
+               R"(, "tool_choice": {"type": "function", "namespace": "crew", "name": "spawn"})");
+  EXPECT_EQ(named.turn.named_tool, "crew__spawn");
+}
+
+TEST(ResponsesRequest, ReadsCallsAsTheModelMadeThem) {
+  const ResponsesRequest read = MustRead(R"("input": [
+      {"type": "additional_tools", "role": "developer", "tools": [
+          {"type": "namespace", "name": "functions", "description": "",
+           "tools": [{"type": "custom", "name": "exec"}]}]},
+      {"role": "user", "content": "go"},
+      {"type": "custom_tool_call", "call_id": "c1", "name": "exec", "input": "say \"hi\"\n"},
+      {"type": "custom_tool_call_output", "call_id": "c1", "output": "hi"},
+      {"type": "function_call", "call_id": "c2", "namespace": "crew", "name": "spawn",
+       "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "c2",
+       "output": [{"type": "input_text", "text": "done"}]}])");
+  const auto& said = read.turn.conversation.messages;
+  ASSERT_EQ(said.size(), 5u);
+  EXPECT_EQ(said[1].tool_calls[0].arguments, R"({"input":"say \"hi\"\n"})");
+  EXPECT_EQ(said[2].name, "exec");
+  EXPECT_EQ(said[3].tool_calls[0].name, "crew__spawn");
+  EXPECT_EQ(said[4].content, "done");
+  ASSERT_EQ(read.turn.conversation.tools.size(), 1u);
+  EXPECT_EQ(read.turn.conversation.tools[0].name, "exec");
+  EXPECT_TRUE(read.faces.Of("exec").is_custom);
+}
+
+TEST(ResponsesWriter, TellsCallsAsTheClientNamedThem) {
+  ResponsesWriter writer({"abc", "m", "f", 1, 1}, {.faces = MustRead(kAgentTools).faces});
+  std::string stream = writer.Begin();
+  const std::vector<Delta> reply{{Kind::kToolCall, "crew__spawn", 0, {}},
+                                 {Kind::kToolArguments, "{}", 0, {}},
+                                 {Kind::kToolCallEnd, "", 0, {}},
+                                 {Kind::kToolCall, "apply_patch", 1, {}},
+                                 {Kind::kToolArguments, R"({"input": "*** Beg)", 1, {}},
+                                 {Kind::kToolArguments, R"(in\n"})", 1, {}},
+                                 {Kind::kToolCallEnd, "", 1, {}}};
+  for (const Delta& delta : reply) stream += writer.Add(0, delta);
+  stream += writer.EndChoice(0, {ChoiceEnd::Why::kToolCalls, ""});
+  stream += writer.End(kUsage);
+  const Json whole = *ParseJson(writer.Whole(kUsage));
+  const JsonArray& output = *whole.Find("output")->array();
+  ASSERT_EQ(output.size(), 2u);
+  EXPECT_EQ(*output[0].Find("namespace")->string(), "crew");
+  EXPECT_EQ(*output[0].Find("name")->string(), "spawn");
+  EXPECT_EQ(*output[1].Find("type")->string(), "custom_tool_call");
+  EXPECT_EQ(*output[1].Find("input")->string(), "*** Begin\n");
+  EXPECT_EQ(output[1].Find("namespace"), nullptr);
+  std::string told;
+  for (const Json& event : EventsOf(stream)) {
+    if (*event.Find("type")->string() == "response.custom_tool_call_input.delta") {
+      told += *event.Find("delta")->string();
+    }
+  }
+  EXPECT_EQ(told, "*** Begin\n");
+  EXPECT_EQ(TextOfArguments(R"({"input": "half)"), "half") << "cut off";
+  EXPECT_EQ(TextOfArguments("nonsense"), "");
+}
+
+TEST(ResponsesWriter, TellsLogprobs) {
+  const ResponsesRequest read =
+      MustRead(R"("input": "hi", "include": ["message.output_text.logprobs"], "top_logprobs": 2)");
+  EXPECT_EQ(read.turn.sampling.num_logprobs, 2);
+  ResponsesWriter writer({"abc", "m", "f", 1, 1}, {});
+  AnswerLogprob logprob;
+  logprob.chosen = {"A", -0.5F};
+  logprob.top.push_back({"B", -1});
+  Delta delta;
+  delta.text = "A";
+  delta.logprobs.push_back(logprob);
+  std::string stream = writer.Begin();
+  stream += writer.Add(0, delta);
+  stream += writer.EndChoice(0, {});
+  stream += writer.End(kUsage);
+  EXPECT_THAT(stream, HasSubstr(R"("delta":"A","logprobs":[{"token":"A","logprob":-0.5,)"
+                                R"("top_logprobs":[{"token":"B","logprob":-1.0}]}])"));
+  EXPECT_THAT(writer.Whole(kUsage),
+              HasSubstr(R"("logprobs":[{"token":"A","logprob":-0.5,"bytes":[65],"top_logprobs":)"
+                        R"([{"token":"B","logprob":-1.0,"bytes":[66]}]}])"));
+}
+
+TEST(ResponsesWriter, SaysThatItCouldNotBeStored) {
+  ResponsesWriter writer({"abc", "m", "f", 1, 1},
+                         {.keep = [](const std::string&, const std::string&) {
+                           return Status(Code::kIo, "the disk is full");
+                         }});
+  EXPECT_EQ(writer.trouble(), "");
+  EXPECT_THAT(writer.End(kUsage), HasSubstr("response.completed")) << "the reply is the client's";
+  EXPECT_EQ(writer.trouble(), "response_not_stored");
+}
+
+TEST(ResponsesWriter, KeepsWhatBecameOfABackgroundResponse) {
+  std::vector<std::string> kept, seen;
+  ResponsesWriter writer(
+      {"abc", "m", "f", 1, 1},
+      {.keep =
+           [&](const std::string&, const std::string& response) {
+             kept.push_back(*ParseJson(response)->Find("status")->string());
+             return Status();
+           },
+       .is_background = true,
+       .watch = [&](const Json& event,
+                    const std::string&) { seen.push_back(*event.Find("type")->string()); }});
+  EXPECT_THAT(writer.Begin(), HasSubstr(R"("status":"queued")"));
+  writer.Add(0, {Kind::kContent, "x", 0, {}});
+  ApiError error;
+  error.code = NameOf(Finish::kCancelled);
+  writer.Fail(error);
+  EXPECT_EQ(kept, std::vector<std::string>{"cancelled"});
+  EXPECT_EQ(std::vector<std::string>(seen.begin(), seen.begin() + 4),
+            (std::vector<std::string>{"response.created", "response.queued", "response.in_progress",
+                                      "response.output_item.added"}));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/responses_writer.h"
 
+#include <string_view>
 #include <utility>
+
+#include "server/logprob_json.h"
 
 namespace hearth {
 namespace {
@@ -24,10 +27,11 @@ ResponsesWriter::ResponsesWriter(ReplyFacts facts, Form form)
     : facts_(std::move(facts)), form_(std::move(form)) {}
 
 std::string ResponsesWriter::ItemId(size_t index) const {
-  const ItemKind kind = items_[index].kind;
-  const char* prefix = kind == ItemKind::kReasoning ? "rs_"
-                       : kind == ItemKind::kMessage ? "msg_"
-                                                    : "fc_";
+  const Item& item = items_[index];
+  const char* prefix = item.kind == ItemKind::kReasoning ? "rs_"
+                       : item.kind == ItemKind::kMessage ? "msg_"
+                       : item.face.is_custom             ? "ctc_"
+                                                         : "fc_";
   return prefix + facts_.id + Printf("%02zu", index);
 }
 
@@ -38,20 +42,39 @@ Json ResponsesWriter::PartAsJson(const Item& item) const {
   return JsonObject{{"type", "output_text"},
                     {"text", item.text},
                     {"annotations", JsonArray{}},
-                    {"logprobs", JsonArray{}}};
+                    {"logprobs", LogprobsAsJson(item.logprobs)}};
+}
+
+Json ResponsesWriter::CallAsJson(size_t index) const {
+  const Item& item = items_[index];
+  const bool is_new = item.status == "in_progress";
+  JsonObject out{{"id", ItemId(index)},
+                 {"type", item.face.is_custom ? "custom_tool_call" : "function_call"},
+                 {"call_id", "call_" + facts_.id + Printf("%02zu", index)},
+                 {"name", item.face.name}};
+  if (!item.face.space.empty()) out.push_back({"namespace", item.face.space});
+  if (item.face.is_custom) {
+    out.push_back({"input", is_new ? "" : TextOfArguments(item.text)});
+    return out;
+  }
+  out.push_back({"arguments", is_new ? "" : item.text});
+  out.push_back({"status", item.status});
+  return out;
 }
 
 // An item that has just begun shows nothing yet, and one that is over everything.
 Json ResponsesWriter::ItemAsJson(size_t index) const {
   const Item& item = items_[index];
   const bool is_new = item.status == "in_progress";
+  JsonArray content;
+  if (!is_new && item.kind != ItemKind::kCall) content.push_back(PartAsJson(item));
   switch (item.kind) {
     case ItemKind::kReasoning: {
-      JsonObject out{{"id", ItemId(index)}, {"type", "reasoning"}, {"summary", JsonArray{}}};
-      out.push_back({"content", is_new ? JsonArray{} : JsonArray{PartAsJson(item)}});
-      if (form_.wants_encrypted_reasoning) {
-        out.push_back({"encrypted_content", is_new ? "" : item.text});
-      }
+      JsonObject out{{"id", ItemId(index)},
+                     {"type", "reasoning"},
+                     {"summary", JsonArray{}},
+                     {"content", std::move(content)}};
+      if (form_.seal) out.push_back({"encrypted_content", item.sealed});
       out.push_back({"status", item.status});
       return out;
     }
@@ -59,17 +82,12 @@ Json ResponsesWriter::ItemAsJson(size_t index) const {
       return JsonObject{{"id", ItemId(index)},
                         {"type", "message"},
                         {"role", "assistant"},
-                        {"content", is_new ? JsonArray{} : JsonArray{PartAsJson(item)}},
+                        {"content", std::move(content)},
                         {"status", item.status}};
     case ItemKind::kCall:
       break;
   }
-  return JsonObject{{"id", ItemId(index)},
-                    {"type", "function_call"},
-                    {"call_id", "call_" + facts_.id + Printf("%02zu", index)},
-                    {"name", item.name},
-                    {"arguments", is_new ? "" : item.text},
-                    {"status", item.status}};
+  return CallAsJson(index);
 }
 
 Json ResponsesWriter::Response(const char* status, Json error, Json usage) const {
@@ -92,7 +110,10 @@ Json ResponsesWriter::Response(const char* status, Json error, Json usage) const
 std::string ResponsesWriter::Event(const char* type, JsonObject members) {
   JsonObject event{{"type", type}, {"sequence_number", num_events_++}};
   for (JsonMember& member : members) event.push_back(std::move(member));
-  return AsEvent(type, Json(std::move(event)));
+  const Json json(std::move(event));
+  std::string bytes = AsEvent(type, json);
+  if (form_.watch) form_.watch(json, bytes);
+  return bytes;
 }
 
 // About the item that is open.
@@ -104,20 +125,37 @@ std::string ResponsesWriter::ItemEvent(const char* type, JsonObject members) {
 }
 
 std::string ResponsesWriter::Begin() {
-  const Json response = Response("in_progress", Json(), Json());
+  const Json response = Response(form_.is_background ? "queued" : "in_progress", Json(), Json());
   std::string out = Event("response.created", {{"response", response}});
-  out += Event("response.in_progress", {{"response", response}});  // numbered in this order
+  // Numbered in this order.
+  out += Event(form_.is_background ? "response.queued" : "response.in_progress",
+               {{"response", response}});
   return out;
 }
 
 std::string ResponsesWriter::OpenItem(ItemKind kind, const std::string& name) {
   std::string out = CloseItem("completed");
-  items_.push_back({kind, "", name});
+  if (form_.is_background && items_.empty()) {
+    out += Event("response.in_progress", {{"response", Response("in_progress", Json(), Json())}});
+  }
+  items_.push_back({.kind = kind, .face = form_.faces.Of(name)});
   is_open_ = true;
   out += Event("response.output_item.added", {{"output_index", static_cast<int>(items_.size()) - 1},
                                               {"item", ItemAsJson(items_.size() - 1)}});
   if (kind == ItemKind::kCall) return out;
   return out + ItemEvent("response.content_part.added", {{"part", PartAsJson(items_.back())}});
+}
+
+// A custom tool's text stands inside JSON: it is told when that is whole.
+std::string ResponsesWriter::CloseCall(const Item& item) {
+  if (!item.face.is_custom) {
+    return ItemEvent("response.function_call_arguments.done", {{"arguments", item.text}});
+  }
+  const std::string input = TextOfArguments(item.text);
+  std::string out;
+  if (!input.empty()) out = ItemEvent("response.custom_tool_call_input.delta", {{"delta", input}});
+  out += ItemEvent("response.custom_tool_call_input.done", {{"input", input}});
+  return out;
 }
 
 std::string ResponsesWriter::CloseItem(const char* status) {
@@ -128,14 +166,15 @@ std::string ResponsesWriter::CloseItem(const char* status) {
   std::string out;
   switch (item.kind) {
     case ItemKind::kReasoning:
+      if (form_.seal) item.sealed = form_.seal(item.text);
       out = ItemEvent("response.reasoning_text.done", {{"text", item.text}});
       break;
     case ItemKind::kMessage:
-      out =
-          ItemEvent("response.output_text.done", {{"text", item.text}, {"logprobs", JsonArray{}}});
+      out = ItemEvent("response.output_text.done",
+                      {{"text", item.text}, {"logprobs", BriefLogprobsAsJson(item.logprobs)}});
       break;
     case ItemKind::kCall:
-      out = ItemEvent("response.function_call_arguments.done", {{"arguments", item.text}});
+      out = CloseCall(item);
       break;
   }
   if (item.kind != ItemKind::kCall) {
@@ -146,13 +185,25 @@ std::string ResponsesWriter::CloseItem(const char* status) {
                                              {"item", ItemAsJson(items_.size() - 1)}});
 }
 
+std::string ResponsesWriter::GrowCall(const std::string& text) {
+  std::string out;
+  if (!is_open_ || items_.back().kind != ItemKind::kCall) out = OpenItem(ItemKind::kCall, "");
+  items_.back().text += text;
+  if (items_.back().face.is_custom) return out;
+  return out + ItemEvent("response.function_call_arguments.delta", {{"delta", text}});
+}
+
 std::string ResponsesWriter::Add(int /*choice*/, const Delta& delta) {
   std::string out;
   const auto grow = [&](ItemKind kind, const char* type) {
     if (!is_open_ || items_.back().kind != kind) out = OpenItem(kind, "");
-    items_.back().text += delta.text;
+    Item& item = items_.back();
+    item.text += delta.text;
     JsonObject members{{"delta", delta.text}};
-    if (kind == ItemKind::kMessage) members.push_back({"logprobs", JsonArray{}});
+    if (kind == ItemKind::kMessage) {
+      members.push_back({"logprobs", BriefLogprobsAsJson(delta.logprobs)});
+      item.logprobs.insert(item.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+    }
     return out + ItemEvent(type, std::move(members));
   };
   switch (delta.kind) {
@@ -163,7 +214,7 @@ std::string ResponsesWriter::Add(int /*choice*/, const Delta& delta) {
     case Kind::kToolCall:
       return OpenItem(ItemKind::kCall, delta.text);
     case Kind::kToolArguments:
-      return grow(ItemKind::kCall, "response.function_call_arguments.delta");
+      return GrowCall(delta.text);
     case Kind::kToolCallEnd:
       break;
   }
@@ -175,10 +226,18 @@ std::string ResponsesWriter::EndChoice(int /*choice*/, const ChoiceEnd& end) {
   return CloseItem(is_incomplete_ ? "incomplete" : "completed");
 }
 
+// A full disk must not take the reply with it: the client has it. That it cannot be named later is
+// said beside it.
+void ResponsesWriter::Keep(const Json& response) {
+  if (!form_.keep) return;
+  const Status kept = form_.keep("resp_" + facts_.id, WriteJson(response));
+  if (!kept.ok()) trouble_ = "response_not_stored";
+}
+
 std::string ResponsesWriter::End(const TurnUsage& usage) {
   const char* status = is_incomplete_ ? "incomplete" : "completed";
   const Json response = Response(status, Json(), UsageOf(usage));
-  if (form_.keep) form_.keep("resp_" + facts_.id, WriteJson(response));
+  Keep(response);
   return Event(is_incomplete_ ? "response.incomplete" : "response.completed",
                {{"response", response}});
 }
@@ -187,8 +246,12 @@ std::string ResponsesWriter::Fail(const ApiError& error) {
   std::string out = CloseItem("incomplete");
   JsonObject why{{"code", error.status == 429 ? "rate_limit_exceeded" : "server_error"},
                  {"message", error.message}};
-  return out +
-         Event("response.failed", {{"response", Response("failed", Json(std::move(why)), Json())}});
+  // Only who asked for it to go on can ask what became of it.
+  const bool is_cancelled = form_.is_background && error.code == NameOf(Finish::kCancelled);
+  const Json response = is_cancelled ? Response("cancelled", Json(), Json())
+                                     : Response("failed", Json(std::move(why)), Json());
+  if (form_.is_background) Keep(response);
+  return out + Event("response.failed", {{"response", response}});
 }
 
 std::string ResponsesWriter::Whole(const TurnUsage& usage) {

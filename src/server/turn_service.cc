@@ -316,7 +316,13 @@ std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const D
   if (auto error = Charge(arrival, static_cast<int>(turns.size()), facts.num_prompt, form.hold)) {
     return error;
   }
-  auto exchange = std::make_shared<Exchange>(house, arrival.reply, std::move(turns),
+  std::shared_ptr<HttpReply> reply = arrival.reply;
+  if (dialect.detach) {
+    auto detached = dialect.detach(turn, facts, reply);
+    if (auto* error = std::get_if<ApiError>(&detached)) return std::move(*error);
+    reply = std::get<std::shared_ptr<HttpReply>>(std::move(detached));
+  }
+  auto exchange = std::make_shared<Exchange>(house, std::move(reply), std::move(turns),
                                              dialect.write(turn, facts), std::move(form));
   return Submit(exchange, *requests, turn.num_choices);
 }

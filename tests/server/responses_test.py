@@ -4,6 +4,7 @@ stored and for whom. On a real small model and on gpt-oss's architecture with no
 import json
 import pathlib
 import random
+import sqlite3
 import sys
 import tempfile
 
@@ -19,6 +20,13 @@ TOOL = {"type": "function", "name": "get_weather", "description": "The weather o
         "strict": True, "parameters": {
             "type": "object", "properties": {"city": {"type": "string", "maxLength": 9}},
             "required": ["city"], "additionalProperties": False}}
+AGENT_TOOLS = [
+    {"type": "custom", "name": "patch", "description": "Patches."},
+    {"type": "namespace", "name": "crew", "description": "Others.", "tools": [
+        {"type": "function", "name": "call", "strict": True, "parameters": {
+            "type": "object", "properties": {"who": {"enum": ["a", "b"]}}, "required": ["who"],
+            "additionalProperties": False}}]},
+    {"type": "web_search"}]
 EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
 
 
@@ -79,7 +87,8 @@ def joined(found):
         if event.type == "response.output_item.done":
             same(event.item, final.output[event.output_index], "an item when it was done")
     for index, item in enumerate(final.output):
-        text = item.arguments if item.type == "function_call" else item.content[0].text
+        text = {"function_call": lambda: item.arguments, "custom_tool_call": lambda: item.input}.get(
+            item.type, lambda: item.content[0].text)()
         same(texts.get(index, ""), text, f"the deltas of {item}")
     return told(final)
 
@@ -170,6 +179,12 @@ def random_body(rng, with_tools):
         body["tools"] = [TOOL]
         body["tool_choice"] = rng.choice(["auto", "required", "none",
                                           {"type": "function", "name": "get_weather"}])
+    if with_tools and rng.random() < 0.2:
+        body["tools"] = AGENT_TOOLS
+        body["tool_choice"] = "required"
+    if rng.random() < 0.3:
+        body["include"] = [*body.get("include", []), "message.output_text.logprobs"]
+        body["top_logprobs"] = rng.choice([0, 2])
     return body
 
 
@@ -184,10 +199,121 @@ def check_streams_equal_wholes(server, count, seed, with_tools):
     return kinds
 
 
+def check_agents_tools(server):
+    """Tools that are no plain functions: called, answered, and told as the client named them."""
+    kinds = set()
+    for seed in range(60):
+        body = {"input": "Do something.", "tools": AGENT_TOOLS, "tool_choice": "required",
+                "max_output_tokens": 200, "seed": seed, "reasoning": {"effort": "none"}}
+        reply = whole(server, body)
+        same([tool.type for tool in reply.tools], ["custom", "namespace"], "tools the model has")
+        for item in reply.output:
+            if item.type == "function_call" and reply.status == "completed":
+                same((item.namespace, item.name), ("crew", "call"), "a namespace's call")
+                expect(json.loads(item.arguments)["who"] in ("a", "b"), f"arguments of {item}")
+            kinds.add(item.type)
+        if reply.status == "completed":
+            results = [{"type": item.type + "_output", "call_id": item.call_id, "output": "Done."}
+                       for item in reply.output if item.type.endswith("_call")]
+            whole(server, {**body, "input": results, "previous_response_id": reply.id})
+        if {"function_call", "custom_tool_call"} <= kinds:
+            return
+    expect(False, f"both kinds of calls in {kinds}")
+
+
+def check_logprobs(server):
+    body = {"input": HELLO, "max_output_tokens": 30, "temperature": 0, "top_logprobs": 3,
+            "reasoning": {"effort": "none"}, "include": ["message.output_text.logprobs"]}
+    parts = [part for item in whole(server, body).output if item.type == "message"
+             for part in item.content]
+    expect(parts and parts[0].logprobs, f"logprobs in {parts}")
+    text = b"".join(bytes(one.bytes) for one in parts[0].logprobs).decode(errors="replace")
+    expect(parts[0].text.startswith(text[:5]), f"{text!r} is {parts[0].text!r}")
+    for one in parts[0].logprobs:
+        same((one.logprob <= 0, len(one.top_logprobs)), (True, 3), f"{one}")
+        expect(one.top_logprobs[0].logprob >= one.logprob, "the likeliest first")
+    told = [one for event in events(server, body) if event.type == "response.output_text.delta"
+            for one in event.logprobs]
+    same([(one.token, one.logprob) for one in told],
+         [(one.token, one.logprob) for one in parts[0].logprobs], "logprobs of the stream")
+
+
+def check_sealed_thoughts(server):
+    """A client that nothing is stored for sends the thoughts back: the same prompt as with a store."""
+    api = client(server)
+    given = {"model": server.name, "max_output_tokens": 60, "tools": [TOOL], "temperature": 0,
+             "tool_choice": "required", "include": ["reasoning.encrypted_content"]}
+    for seed in range(40):
+        first = api.responses.create(input=HELLO, **{**given, "temperature": 1, "store": True,
+                                                     "max_output_tokens": 200},
+                                     extra_body={"seed": seed})
+        kinds = {item.type for item in first.output}
+        if first.status == "completed" and "reasoning" in kinds:
+            break
+    expect("reasoning" in kinds, f"thoughts in {first}")
+    items = []
+    for item in first.output:
+        item = item.model_dump(exclude_none=True)
+        if item["type"] == "reasoning":
+            expect(item["content"][0]["text"] not in item["encrypted_content"], "it is sealed")
+            del item["content"]
+        items.append(item)
+    results = [{"type": "function_call_output", "call_id": item["call_id"], "output": "Sunny."}
+               for item in items if item["type"] == "function_call"]
+    by_name = api.responses.create(input=results, previous_response_id=first.id, **given)
+    by_hand = api.responses.create(input=[{"role": "user", "content": HELLO}, *items, *results],
+                                   **{**given, "store": False})
+    same(by_hand.usage.input_tokens, by_name.usage.input_tokens, "tokens of the prompt")
+    same(told(by_hand), told(by_name), "sealed and stored thoughts")
+
+
+def check_background(server):
+    api = client(server)
+    given = {"model": server.name, "max_output_tokens": 400, "temperature": 1, "background": True}
+    made = api.responses.create(input=HELLO, **given)
+    same((made.status, made.background, made.output), ("queued", True, []), "the first answer")
+    polled = api.responses.retrieve(made.id)
+    while polled.status in ("queued", "in_progress"):
+        polled = api.responses.retrieve(made.id)
+    expect(polled.status in ("completed", "incomplete") and polled.usage.output_tokens > 0,
+           f"an end: {polled}")
+    # A stream that is left and gone back to tells the same events once each.
+    stream = api.responses.create(input=HELLO, stream=True, **given)
+    seen = [event for event, _ in zip(stream, range(5))]
+    stream.close()
+    resumed = list(api.responses.retrieve(seen[0].response.id, stream=True,
+                                          starting_after=seen[-1].sequence_number))
+    same([event.sequence_number for event in seen + resumed], list(range(len(seen + resumed))), "all")
+    stored = api.responses.retrieve(seen[0].response.id)
+    same(resumed[-1].response.model_dump(), stored.model_dump(), "the end of the stream and GET")
+    refused(lambda: api.responses.cancel(stored.id), openai.BadRequestError, "ended")
+    plain = api.responses.create(input=HELLO, model=server.name, max_output_tokens=2)
+    status, _, data = server.request("GET", f"/v1/responses/{plain.id}?stream=true")
+    same((status, "stream" in data.decode()), (400, True), "events of one that kept none")
+    # Cancelled while it runs, and it stays so.
+    long = api.responses.create(input=HELLO, **{**given, "max_output_tokens": 1500})
+    refused(lambda: api.responses.delete("resp_none"), openai.NotFoundError, "resp_none")
+    try:
+        cancelled = api.responses.cancel(long.id)
+        same(cancelled.status, "cancelled", "the answer to cancel")
+        same(api.responses.retrieve(long.id).status, "cancelled", "and later")
+        same(api.responses.cancel(long.id).status, "cancelled", "and again")
+    except openai.BadRequestError as error:
+        expect("ended" in str(error), f"it was over already: {error}")
+        return False
+    api.responses.delete(long.id)
+    refused(lambda: api.responses.retrieve(long.id), openai.NotFoundError, long.id)
+    return True
+
+
 def check_mistakes(server):
-    for change, names in [({"background": True}, "background"), ({"truncation": "auto"}, "truncation"),
+    for change, names in [({"background": True, "store": False}, "background"),
+                          ({"truncation": "auto"}, "truncation"),
+                          ({"input": [{"type": "reasoning", "id": "r", "summary": [],
+                                       "encrypted_content": "hearth1.AAAA"}]}, "encrypted_content"),
+                          ({"top_logprobs": 3}, "top_logprobs"),
                           ({"input": None}, "input"), ({"inputs": "x"}, "inputs"),
-                          ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+                          ({"tools": [{"type": "file_search"}]}, "tools[0].type"),
                           ({"max_output_tokens": 1 << 26}, "maximum context length")]:
         status, _, data = server.request("POST", "/v1/responses", {"input": HELLO, **change})
         error = json.loads(data)["error"]
@@ -223,22 +349,49 @@ def check_tenants(program, model):
             same(kept.model_dump(), made.model_dump(), "the response after a restart")
 
 
+def check_store_failure(program, model):
+    """A reply that could not be stored is the client's all the same, and everybody hears of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, log = pathlib.Path(folder) / "responses.db", pathlib.Path(folder) / "log"
+        with serving(program, model, "--responses", str(path), "--log", str(log)) as server:
+            body = {"input": HELLO, "max_output_tokens": 4}
+            status, headers, _ = server.request("POST", "/v1/responses", body)
+            same((status, "x-hearth-warning" in headers), (200, False), "as long as all is well")
+            with sqlite3.connect(path) as other:
+                other.execute("DROP TABLE responses")
+            status, headers, data = server.request("POST", "/v1/responses", body)
+            strictly(Response, data)
+            same((status, headers.get("x-hearth-warning")), (200, "response_not_stored"), "a header")
+            _, _, data = server.request("POST", "/v1/responses", {**body, "stream": True})
+            expect(b": x-hearth-warning: response_not_stored" in data, "a comment in a stream")
+            _, _, page = server.request("GET", "/metrics")
+            expect(b"hearth_response_store_failures_total 2" in page, "a metric")
+        errors = [json.loads(line)["error"] for line in log.read_text().splitlines()]
+        same(errors, ["", "response_not_stored", "response_not_stored"], "the log")
+
+
 def main(program):
     with serving(program, work_model("smollm2.gguf"), "--context", "2048") as server:
         check_hello(server, "Ada")
         check_conversation(server)
         check_schema(server)
         check_mistakes(server)
+        check_logprobs(server)
+        check_background(server)
         check_streams_equal_wholes(server, 3, seed=1, with_tools=False)
     with serving(program, work_model("tiny-oss-o200k.gguf")) as server:
         check_hello(server)
         check_conversation(server)
         check_tools(server)
+        check_agents_tools(server)
+        check_sealed_thoughts(server)
+        expect(any(check_background(server) for _ in range(5)), "one that was cancelled in time")
         check_schema(server)
         check_mistakes(server)
         kinds = check_streams_equal_wholes(server, 60, seed=2, with_tools=True)
         expect({"reasoning", "message", "function_call", "incomplete"} <= kinds, f"not all: {kinds}")
     check_tenants(program, work_model("tiny-oss-o200k.gguf"))
+    check_store_failure(program, work_model("tiny-oss-o200k.gguf"))
     print("responses are as the openai package wants them")
 
 
