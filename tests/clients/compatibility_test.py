@@ -32,8 +32,8 @@ What becomes of a field that a server does not know differs: OpenAI and Hearth r
 vLLM, llama-server and Ollama take the request and ignore the field. So a misspelt or unsupported
 setting is an error here and silence there.
 
-What is said of the others was read in their sources and documentation of August 2026 (vLLM's and
-Ollama's request types; llama-server's parser and README) and not tried; they move fast. Anthropic
+What is said of the others was read in their sources and documentation as of 2026 (mostly vLLM's and
+Ollama's request types, llama-server's parser and README), not tried; they move fast. Anthropic
 stands in OpenAI's place for `/v1/messages`. Every answer of Hearth is held to the types of the
 `openai` and `@anthropic-ai/sdk` packages, nothing missing and nothing left over, by the tests in
 `tests/clients` and `tests/server`.

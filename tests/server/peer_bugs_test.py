@@ -9,8 +9,7 @@ import socket
 import sys
 import tempfile
 
-from faults_test import new_key
-from serving import expect, same, serving, work_model
+from serving import expect, new_key, same, serving, work_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TALK = [{"role": "user", "content": "hi"}]

@@ -338,7 +338,7 @@ def check_store_failure(program, model):
             same((status, headers.get("x-hearth-warning")), (200, "response_not_stored"), "a header")
             _, _, data = server.request("POST", "/v1/responses", {**body, "stream": True})
             expect(b": x-hearth-warning: response_not_stored" in data, "a comment in a stream")
-            control = re.search(r"control on (http://[^ ]+)", "".join(server.log)).group(1).strip()
+            control = re.search(r"control on (\S+)", "".join(server.log)).group(1)
             with urllib.request.urlopen(control + "/metrics") as page:
                 expect(b"hearth_response_store_failures_total 2" in page.read(), "a metric")
         errors = [json.loads(line)["error"] for line in log.read_text().splitlines()]
