@@ -122,11 +122,19 @@ def multiple_of(validator, divisor, instance, schema):
         yield jsonschema.ValidationError(f"{str(instance)[:50]} is no multiple of {divisor}")
 
 
+def exact_when_large(text):
+    """A float, or the whole number where floats end: Infinity is a multiple of nothing."""
+    value = float(text)
+    if value in (float("inf"), float("-inf")) and len(text.lower().partition("e")[2]) < 6:
+        return round(fractions.Fraction(text))
+    return value
+
+
 def problem(schema, text, draft=None):
     """Why `text` is not JSON of `schema`, or None."""
     sys.set_int_max_str_digits(0)
     try:
-        value = json.loads(text, parse_constant=lambda name: 1 / 0)
+        value = json.loads(text, parse_float=exact_when_large, parse_constant=lambda name: 1 / 0)
     except (ValueError, ZeroDivisionError) as error:
         return f"not JSON: {error}"
     kind = jsonschema.validators.validator_for(schema, default=draft or jsonschema.Draft202012Validator)
