@@ -5,9 +5,11 @@ name of its own for this machine."""
 import contextlib
 import http.server
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -105,26 +107,31 @@ def site(is_open=False):
         server.has_told = threading.Event()
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def visit(page, api, rules=""):
     """What a page of the origin `page` could do to `api`, by its own account."""
     browser = shutil.which("chromium")
     expect(browser, "chromium (./dev setup installs it)")
-    with site() as server, tempfile.TemporaryDirectory() as profile:
+    # The browser's children outlive it for a moment and still write to its profile.
+    leftovers = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with site() as server, leftovers as profile:
         query = urllib.parse.urlencode({"api": api})
         url = f"http://{page}:{server.server_port}/?{query}"
         more = [f"--host-resolver-rules={rules}"] if rules else []
         process = subprocess.Popen([browser, *FLAGS, *more, f"--user-data-dir={profile}",
                                     "--remote-debugging-port=0", url],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
         try:
             expect(server.has_told.wait(90), "the page to tell")
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait(30)
         return server.told
 
