@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // server_driver: load for a server on this machine. run.py starts it; the result is JSON on stdout.
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "platform/usage.h"
 #include "server/clients.h"
 #include "server/crowd.h"
 
 namespace hearth {
 namespace {
-
-void RaiseFileLimit() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 bool StdinHasEnded() {
   pollfd fd{STDIN_FILENO, POLLIN, 0};

@@ -177,8 +177,7 @@ void AddUrl(CLI::App& sub, Flags& flags) {
   sub.add_option(
          "--vocab-size", url.vocab_size,
          "With --url and --long-prompt or --turns 1: prompts are random token ids below this "
-         "instead of "
-         "words, as many as were asked for to the last one")
+         "instead of words, as many as were asked for to the last one")
       ->check(CLI::Range(2, 1 << 24));
   sub.add_flag("!--heed-eos", url.ignores_end, "Do not ask the server for answers of full length");
 }

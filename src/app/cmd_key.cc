@@ -77,10 +77,10 @@ void AddKey(CLI::App& app, Command& chosen) {
         "Of prompts and replies together; none unless given");
   limit("--max-tokens-per-request", limits.max_tokens_per_request,
         "Prompt and reply together; none unless given");
-  const std::map<std::string, Priority> classes{{"urgent", Priority::kUrgent},
-                                                {"normal", Priority::kNormal},
-                                                {"low", Priority::kLow},
-                                                {"idle", Priority::kIdle}};
+  std::map<std::string, Priority> classes;
+  for (int i = 0; i < kNumPriorities; ++i) {
+    classes.emplace(NameOf(static_cast<Priority>(i)), static_cast<Priority>(i));
+  }
   sub->add_option("--max-priority", limits.max_priority,
                   "The best class its requests may have: urgent, normal (unless given), low, idle")
       ->transform(CLI::CheckedTransformer(classes));

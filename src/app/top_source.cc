@@ -136,8 +136,6 @@ Result<std::unique_ptr<StatusSource>> StatusSource::Open(StatusAddress address) 
       new StatusSource(std::make_unique<Impl>(std::move(address))));
 }
 
-bool StatusSource::is_asking() const { return impl_->is_asking; }
-
 void StatusSource::Begin() {
   if (impl_->is_asking) return;
   impl_->body.clear();

@@ -33,7 +33,6 @@ class StatusSource {
   std::optional<Result<Json>> Wait(std::span<const int> fds, int timeout_ms);
   // One question and its answer, within seconds.
   Result<Json> Ask();
-  bool is_asking() const;
 
  private:
   struct Impl;

@@ -27,4 +27,18 @@ const char* NameOf(Finish finish) {
   return "?";
 }
 
+const char* NameOf(Priority priority) {
+  switch (priority) {
+    case Priority::kUrgent:
+      return "urgent";
+    case Priority::kNormal:
+      return "normal";
+    case Priority::kLow:
+      return "low";
+    case Priority::kIdle:
+      break;
+  }
+  return "idle";
+}
+
 }  // namespace hearth

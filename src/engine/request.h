@@ -57,6 +57,7 @@ enum class Finish : uint8_t {
 };
 inline constexpr size_t kNumFinishes = 9;
 const char* NameOf(Finish finish);
+const char* NameOf(Priority priority);
 
 // The books of one request. Times are 0 for what did not happen.
 struct RequestRecord {

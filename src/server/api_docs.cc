@@ -227,8 +227,7 @@ std::vector<Endpoint> Endpoints() {
        "What Prometheus reads; `?names=hearth` leaves out the names of others"},
       {"GET", "/status", Auth::kAdmin,
        "What is going on right now, as `hearth top` shows it (operate.md); without keys for "
-       "everybody "
-       "on this machine"},
+       "everybody on this machine"},
       {"GET", "/", Auth::kPublic, "A line of text for people who look"},
       {"GET", "/livez", Auth::kPublic, "200 as long as the process can answer"},
       {"GET", "/readyz", Auth::kPublic, "200 while requests are taken and steps make progress"},

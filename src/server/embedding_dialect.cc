@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/embedding_dialect.h"
 
-#include <algorithm>
 #include <bit>
 #include <memory>
 #include <utility>
 
+#include "server/base64.h"
 #include "server/plain_prompts.h"
 #include "server/sampling_fields.h"
 
@@ -36,9 +36,7 @@ struct EmbeddingNotes : DialectNotes {
   bool is_base64 = false;
 };
 
-std::string Base64(std::span<const float> numbers) {
-  static constexpr char kLetters[] =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+std::vector<unsigned char> LowestFirst(std::span<const float> numbers) {
   std::vector<unsigned char> bytes;
   for (const float number : numbers) {
     const auto bits = std::bit_cast<uint32_t>(number);
@@ -46,16 +44,7 @@ std::string Base64(std::span<const float> numbers) {
       bytes.push_back(static_cast<unsigned char>(bits >> shift));
     }
   }
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t left = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) group = group << 8 | (j < left ? bytes[i + j] : 0u);
-    for (size_t j = 0; j < 4; ++j) {
-      out += j <= left ? kLetters[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return out;
+  return bytes;
 }
 
 }  // namespace
@@ -110,7 +99,7 @@ std::string EmbeddingWriter::Whole(const TurnUsage& usage) {
   for (size_t i = 0; i < embeddings_.size(); ++i) {
     Json embedding;
     if (is_base64_) {
-      embedding = Base64(embeddings_[i]);
+      embedding = AsBase64(LowestFirst(embeddings_[i]));
     } else {
       JsonArray numbers;
       for (const float number : embeddings_[i]) {

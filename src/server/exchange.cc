@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/clock.h"
 #include "server/api_error.h"
 #include "server/cache_report.h"
 #include "server/turn_limits.h"
@@ -13,11 +14,6 @@ namespace {
 
 double SecondsBetween(Exchange::Time from, Exchange::Time to) {
   return std::chrono::duration<double>(to - from).count();
-}
-
-int64_t NowUs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
 // No 200 for a failure: what a request that did not reach its end is answered.
@@ -288,7 +284,7 @@ std::vector<HttpHeader> Exchange::Headers() const {
     headers.push_back({"x-hearth-neutralised", form_.neutralised});
   }
   if (form_.hold != nullptr) {
-    for (HttpHeader& header : RateHeaders(form_.hold->standing(NowUs()))) {
+    for (HttpHeader& header : RateHeaders(form_.hold->standing(SteadyClock().now_us()))) {
       headers.push_back(std::move(header));
     }
   }
@@ -355,7 +351,7 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
   if (form_.hold != nullptr) {
     int64_t generated = 0;
     for (const Choice& choice : choices_) generated += choice.turn.num_tokens();
-    form_.hold->End(generated, NowUs());
+    form_.hold->End(generated, SteadyClock().now_us());
   }
   for (HttpHeader& header : Headers()) headers.push_back(std::move(header));
   headers.push_back({"content-type", "application/json"});

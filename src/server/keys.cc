@@ -38,38 +38,41 @@ bool IsId(std::string_view id) {
   });
 }
 
-// The names of a keys file's limits; the numbers' places in KeyLimits.
-constexpr std::array<const char*, kNumPriorities> kPriorities{"urgent", "normal", "low", "idle"};
+// A keys file's limits that are numbers, and their places.
+struct NumberLimit {
+  const char* name;
+  int64_t KeyLimits::* place;
+};
+constexpr NumberLimit kNumberLimits[] = {
+    {"max_concurrent", &KeyLimits::max_concurrent},
+    {"requests_per_minute", &KeyLimits::requests_per_minute},
+    {"tokens_per_minute", &KeyLimits::tokens_per_minute},
+    {"max_tokens_per_request", &KeyLimits::max_tokens_per_request}};
 constexpr int64_t kMaxLimit = int64_t{1} << 30;
 
-Status ReadLimit(const std::string& name, const Json& value, KeyLimits& out) {
-  if (name == "max_priority") {
-    const std::string* word = value.string();
-    const auto* found = std::find_if(kPriorities.begin(), kPriorities.end(),
-                                     [&](const char* p) { return word != nullptr && *word == p; });
-    if (found == kPriorities.end()) {
-      return Error(Code::kInvalid, "max_priority: urgent, normal, low or idle");
-    }
-    out.max_priority = static_cast<Priority>(found - kPriorities.begin());
+Status ReadPriority(const Json& value, Priority& out) {
+  const std::string* word = value.string();
+  for (int i = 0; word != nullptr && i < kNumPriorities; ++i) {
+    if (*word != NameOf(static_cast<Priority>(i))) continue;
+    out = static_cast<Priority>(i);
     return Status();
   }
+  return Error(Code::kInvalid, "max_priority: urgent, normal, low or idle");
+}
+
+Status ReadLimit(const std::string& name, const Json& value, KeyLimits& out) {
+  if (name == "max_priority") return ReadPriority(value, out.max_priority);
   const std::optional<int64_t> number = value.integer();
   if (!number || *number < 1 || *number > kMaxLimit) {
     return Error(Code::kInvalid, "%s: a number from 1 to %lld", Quoted(name).c_str(),
                  static_cast<long long>(kMaxLimit));
   }
-  if (name == "max_concurrent") {
-    out.max_concurrent = static_cast<int>(*number);
-  } else if (name == "requests_per_minute") {
-    out.requests_per_minute = *number;
-  } else if (name == "tokens_per_minute") {
-    out.tokens_per_minute = *number;
-  } else if (name == "max_tokens_per_request") {
-    out.max_tokens_per_request = static_cast<int>(*number);
-  } else {
-    return Error(Code::kInvalid, "%s: unknown limit", Quoted(name).c_str());
+  for (const NumberLimit& limit : kNumberLimits) {
+    if (name != limit.name) continue;
+    out.*limit.place = *number;
+    return Status();
   }
-  return Status();
+  return Error(Code::kInvalid, "%s: unknown limit", Quoted(name).c_str());
 }
 
 Result<KeyLimits> ReadLimits(const Json& json) {
@@ -81,15 +84,11 @@ Result<KeyLimits> ReadLimits(const Json& json) {
 
 JsonObject LimitsAsJson(const KeyLimits& limits) {
   JsonObject out;
-  const auto add = [&](const char* name, int64_t value) {
-    if (value > 0) out.push_back({name, value});
-  };
-  add("max_concurrent", limits.max_concurrent);
-  add("requests_per_minute", limits.requests_per_minute);
-  add("tokens_per_minute", limits.tokens_per_minute);
-  add("max_tokens_per_request", limits.max_tokens_per_request);
+  for (const NumberLimit& limit : kNumberLimits) {
+    if (const int64_t value = limits.*limit.place; value > 0) out.push_back({limit.name, value});
+  }
   if (limits.max_priority != Priority::kNormal) {
-    out.push_back({"max_priority", kPriorities[static_cast<size_t>(limits.max_priority)]});
+    out.push_back({"max_priority", NameOf(limits.max_priority)});
   }
   return out;
 }

@@ -31,7 +31,7 @@ void RateLimiter::Bucket::Add(int64_t limit, double cost, int64_t now_us) {
 }
 
 std::optional<RateLimiter::Refusal> RateLimiter::CheckReplies(Account& account, int num_replies) {
-  const int limit = account.limits.max_concurrent;
+  const int64_t limit = account.limits.max_concurrent;
   const int64_t running = account.counts.num_running;
   if (limit == 0 || running + num_replies <= limit) return std::nullopt;
   ++account.counts.refused_concurrent;

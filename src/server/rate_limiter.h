@@ -15,10 +15,10 @@ namespace hearth {
 
 // What the keys file says of one key. In all numbers 0 is "no limit".
 struct KeyLimits {
-  int max_concurrent = 0;  // replies at a time, a request's `n` counted
+  int64_t max_concurrent = 0;  // replies at a time, a request's `n` counted
   int64_t requests_per_minute = 0;
-  int64_t tokens_per_minute = 0;   // of prompts and replies, as usage tells them
-  int max_tokens_per_request = 0;  // prompt and reply together
+  int64_t tokens_per_minute = 0;       // of prompts and replies, as usage tells them
+  int64_t max_tokens_per_request = 0;  // prompt and reply together
   Priority max_priority = Priority::kNormal;
 };
 

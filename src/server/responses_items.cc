@@ -39,10 +39,9 @@ std::optional<ApiError> AddReasoning(const Json& item, const std::string& path, 
   if (sealed == nullptr || sealed->empty()) return std::nullopt;
   const std::optional<std::string> thought = out.unseal(*sealed);
   if (!thought) {
-    ApiError error = BadField(path + ".encrypted_content",
-                              "was not made by this server for this key, or before it restarted");
-    error.code = "invalid_encrypted_content";
-    return error;
+    return BadField(path + ".encrypted_content",
+                    "was not made by this server for this key, or before it restarted",
+                    "invalid_encrypted_content");
   }
   out.messages.AddThought(*thought, path);
   return std::nullopt;
@@ -93,9 +92,7 @@ std::optional<ApiError> AddItem(const Json& item, const std::string& path, ItemS
     return AddResult(item, path, out.messages);
   }
   if (type == "additional_tools") return AddTools(item, path, out);
-  ApiError error = BadField(path + ".type", Quoted(type) + " items are not read here");
-  error.code = "unsupported_value";
-  return error;
+  return BadField(path + ".type", Quoted(type) + " items are not read here", "unsupported_value");
 }
 
 }  // namespace

@@ -44,8 +44,7 @@ constexpr Field kFields[] = {
     {"seed", kInteger, kHonoured, 0, 0, "the same seed and request give the same reply, always"},
     {"service_tier", kString, kNoEffect, 0, 0, "there is one tier"},
     {"store", kBoolean, kHonoured, 0, 0,
-     "keep it for previous_response_id and GET; true unless "
-     "given"},
+     "keep it for previous_response_id and GET; true unless given"},
     {"stream", kBoolean, kHonoured, 0, 0, "server-sent events"},
     {"stream_options", kObject, kNoEffect, 0, 0, "events are not padded"},
     {"temperature", kNumber, kHonoured, 0, 2, "0 is the most likely token; 1 unless given"},
@@ -67,9 +66,7 @@ constexpr Field kFields[] = {
 };
 
 ApiError Unknown(const std::string& path) {
-  ApiError error = BadField(Quoted(path), "there is no such field");
-  error.code = "unknown_parameter";
-  return error;
+  return BadField(Quoted(path), "there is no such field", "unknown_parameter");
 }
 
 std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
@@ -128,10 +125,9 @@ std::optional<ApiError> ReadInclude(const Fields& fields, ResponsesRequest& out)
       } else if (each == Json("message.output_text.logprobs")) {
         wants_logprobs = true;
       } else {
-        ApiError error = BadField(
-            "include", "only reasoning.encrypted_content and message.output_text.logprobs");
-        error.code = "unsupported_value";
-        return error;
+        return BadField("include",
+                        "only reasoning.encrypted_content and message.output_text.logprobs",
+                        "unsupported_value");
       }
     }
   }

@@ -224,16 +224,14 @@ std::optional<int64_t> NumberIn(const std::string& query, std::string_view name)
 
 // Back to the events of one that runs, or has not long been over.
 void Resume(House& house, const HttpRequest& http, const std::shared_ptr<HttpReply>& reply) {
-  const auto fail = [&](const ApiError& error) {
-    SendError(*reply, error, WriteJson(OpenAiError(error)), "");
-  };
   const std::optional<int64_t> after = NumberIn(http.query, "starting_after");
-  if (!after) return fail(BadField("starting_after", "must be the number of an event"));
+  if (!after) return Answer(*reply, BadField("starting_after", "must be the number of an event"));
   const auto job = house.background->Find(http.key_id, http.path_captures[0]);
   if (job == nullptr || !job->has_events()) {
     const ApiResult<Json> found = Retrieve(house, http);
-    if (const auto* error = std::get_if<ApiError>(&found)) return fail(*error);
-    return fail(BadField("stream", "the events of this response are not kept, or no longer"));
+    if (std::holds_alternative<ApiError>(found)) return Answer(*reply, found);
+    return Answer(*reply,
+                  BadField("stream", "the events of this response are not kept, or no longer"));
   }
   reply->StartStream(200, {{"content-type", "text/event-stream"}, {"cache-control", "no-cache"}});
   job->Follow(reply, *after);

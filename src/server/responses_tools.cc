@@ -33,9 +33,8 @@ struct Reading {
 };
 
 ApiError NoSuchTool(const std::string& path) {
-  ApiError error = BadField(path + ".type", "only tools of the client's own can be called");
-  error.code = "unsupported_value";
-  return error;
+  return BadField(path + ".type", "only tools of the client's own can be called",
+                  "unsupported_value");
 }
 
 ApiResult<bool> Reading::ReadSpace(const Json& tool, const std::string& path) {

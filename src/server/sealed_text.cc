@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "server/base64.h"
 
 namespace hearth {
 namespace {
@@ -39,27 +40,6 @@ Bytes NonceOf(const SealKey& key, const std::string& text, const std::string& te
   return hash;
 }
 
-std::string Base64(const Bytes& bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes.data(),
-                                   static_cast<int>(bytes.size()));
-  out.resize(static_cast<size_t>(size));
-  return out;
-}
-
-std::optional<Bytes> FromBase64(std::string_view text) {
-  if (text.empty() || text.size() % 4 != 0) return std::nullopt;
-  Bytes out(text.size() / 4 * 3);
-  if (EVP_DecodeBlock(out.data(), Raw(text), static_cast<int>(text.size())) < 0) {
-    return std::nullopt;
-  }
-  // The decoder counts padding as bytes.
-  for (size_t i = text.size(); i > text.size() - 2 && text[i - 1] == '='; --i) out.pop_back();
-  // Bits that no byte has would be a second spelling of the same.
-  if (Base64(out) != text) return std::nullopt;
-  return out;
-}
-
 }  // namespace
 
 SealKey NewSealKey() {
@@ -86,7 +66,7 @@ std::string TextSealer::Seal(const std::string& text, const std::string& tenant)
   ok = ok && EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes,
                                  out.data() + kNonceBytes) == 1;
   HEARTH_CHECK(ok);
-  return std::string(kMark) + Base64(out);
+  return std::string(kMark) + AsBase64(out);
 }
 
 std::optional<std::string> TextSealer::Open(const std::string& sealed,

@@ -15,20 +15,6 @@ const char* StateOf(const EngineSnapshot& snapshot) {
   return snapshot.is_draining ? "draining" : "ready";
 }
 
-const char* NameOf(Priority priority) {
-  switch (priority) {
-    case Priority::kUrgent:
-      return "urgent";
-    case Priority::kNormal:
-      return "normal";
-    case Priority::kLow:
-      return "low";
-    case Priority::kIdle:
-      break;
-  }
-  return "idle";
-}
-
 const char* StateOf(const SequenceRow& row) {
   switch (row.state) {
     case SequenceRow::State::kWaiting:

@@ -34,25 +34,28 @@ std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
   turn.priority = std::max(turn.priority, limits.max_priority);
   const size_t replies = prompts.size() * static_cast<size_t>(turn.num_choices);
   if (limits.max_concurrent > 0 && replies > static_cast<size_t>(limits.max_concurrent)) {
-    return BadField("n", Printf("this key may have %d replies at a time, the request asks for %zu",
-                                limits.max_concurrent, replies));
+    return BadField("n",
+                    Printf("this key may have %lld replies at a time, the request asks for %zu",
+                           static_cast<long long>(limits.max_concurrent), replies));
   }
-  const int most = limits.max_tokens_per_request;
+  const int64_t most = limits.max_tokens_per_request;
   if (most == 0) return std::nullopt;
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-  const auto asked = longest + static_cast<size_t>(std::max(1, turn.max_tokens));
+  const int reply = turn.prompt_only ? 0 : std::max(1, turn.max_tokens);
+  const auto asked = longest + static_cast<size_t>(reply);
   if (asked > static_cast<size_t>(most)) {
     // The code by which agents know that they must shorten the conversation.
-    ApiError error = BadField(turn.prompt_field, "");
+    ApiError error;
+    error.param = turn.prompt_field;
     error.code = "context_length_exceeded";
     error.message = Printf(
-        "This key's maximum is %d tokens per request. However, you requested %zu tokens (%zu in "
+        "This key's maximum is %lld tokens per request. However, you requested %zu tokens (%zu in "
         "the %s, %zu in the completion).",
-        most, asked, longest, turn.prompt_field.c_str(), asked - longest);
+        static_cast<long long>(most), asked, longest, turn.prompt_field.c_str(), asked - longest);
     return error;
   }
-  if (turn.max_tokens == 0) turn.max_tokens = most - static_cast<int>(longest);
+  if (turn.max_tokens == 0) turn.max_tokens = static_cast<int>(most) - static_cast<int>(longest);
   return std::nullopt;
 }
 

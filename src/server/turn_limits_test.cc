@@ -33,6 +33,9 @@ TEST(TurnLimits, BoundsWhatHadNoBound) {
   EXPECT_EQ(turn.max_tokens, 40);
   turn.max_tokens = 0;
   EXPECT_TRUE(HoldToLimits({.max_tokens_per_request = 60}, kPrompts, turn)) << "no room to reply";
+  turn.max_tokens = 0;
+  turn.prompt_only = true;
+  EXPECT_FALSE(HoldToLimits({.max_tokens_per_request = 60}, kPrompts, turn)) << "none is needed";
 }
 
 TEST(TurnLimits, LowersTheClassToTheKeys) {

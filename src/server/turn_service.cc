@@ -52,10 +52,6 @@ ApiError TooManyUnread() {
   return error;
 }
 
-int64_t AsUs(Steady::time_point time) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
-}
-
 // Unguessable, so that one client cannot name another's reply.
 std::string NewId() {
   std::random_device random;
@@ -173,7 +169,7 @@ ApiResult<Json> TurnService::Impl::Body(const HttpRequest& http) const {
 
 HttpReply::Headers TurnService::Impl::LimitHeaders(const Arrival& arrival) const {
   if (options.limiter == nullptr || arrival.http.key_id.empty()) return {};
-  return RateHeaders(options.limiter->StandingOf(arrival.http.key_id, AsUs(Steady::now())));
+  return RateHeaders(options.limiter->StandingOf(arrival.http.key_id, SteadyClock().now_us()));
 }
 
 // On the connection's thread, before anybody parses the body: a key that floods keeps no reader
@@ -188,7 +184,7 @@ std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::Admit(
   if (key.empty()) arrival->limits.max_priority = Priority::kUrgent;
   if (key.empty() || !options.limits_of) return arrival;
   arrival->limits = options.limits_of(key);
-  const auto refusal = options.limiter->Arrive(key, arrival->limits, AsUs(arrival->at));
+  const auto refusal = options.limiter->Arrive(key, arrival->limits, SteadyClock().now_us());
   if (!refusal) return arrival;
   Refuse(*arrival, dialect, TooMuch(*refusal));
   return nullptr;
@@ -273,7 +269,7 @@ std::optional<ApiError> TurnService::Impl::Charge(const Arrival& arrival, int nu
                                                   std::shared_ptr<RateHold>& hold) const {
   const std::string& key = arrival.http.key_id;
   if (key.empty() || options.limiter == nullptr) return std::nullopt;
-  const RateLimiter::Asked asked{num_replies, num_prompt, AsUs(Steady::now())};
+  const RateLimiter::Asked asked{num_replies, num_prompt, SteadyClock().now_us()};
   if (const auto refusal = options.limiter->Start(key, asked)) return TooMuch(*refusal);
   hold = std::make_shared<RateHold>(*options.limiter, key, asked);
   return std::nullopt;
@@ -437,9 +433,9 @@ ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnReques
 
 std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
   if (name.empty() || name == impl_->model.name) return std::nullopt;
-  ApiError error = BadField("model", "only " + impl_->model.name + " is served here");
+  ApiError error =
+      BadField("model", "only " + impl_->model.name + " is served here", "model_not_found");
   error.status = 404;
-  error.code = "model_not_found";
   return error;
 }
 

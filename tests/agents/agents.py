@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from checking import work_dir
+
 CODEX = """\
 model = "{model}"
 model_provider = "hearth"
@@ -44,8 +47,7 @@ def opencode(model, port, context, may):
 
 def installed(name):
     """The agent's program; absent is a failure, not a skip."""
-    work = pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
-    program = work / "agents/node_modules/.bin" / name
+    program = work_dir() / "agents/node_modules/.bin" / name
     if not program.exists():
         sys.exit(f"{name} is missing; get it with: ./dev agents")
     return program

@@ -10,11 +10,8 @@
 #include "http/http_server.h"
 #include "platform/file.h"
 #include "scripted_backend.h"
-#include "server/anthropic_routes.h"
+#include "server/api_router.h"
 #include "server/guard.h"
-#include "server/health_routes.h"
-#include "server/openai_routes.h"
-#include "server/responses_routes.h"
 #include "server/turn_service.h"
 
 namespace hearth {
@@ -52,11 +49,7 @@ Status Serve(const Flags& flags) {
   model.max_context = kContext;
   HEARTH_ASSIGN(const std::unique_ptr<ResponseStore> store, ResponseStore::Open(""));
   TurnService service(engine, model);
-  Router router;
-  AddHealthRoutes(engine, router);
-  AddOpenAiRoutes(service, router);
-  AddResponsesRoutes(service, *store, router);
-  AddAnthropicRoutes(service, router);
+  const ServerMetrics metrics({"", "", "", model.name, kContext});
   HttpOptions http;
   http.host = flags.host;
   http.port = static_cast<uint16_t>(flags.port);
@@ -64,7 +57,7 @@ Status Serve(const Flags& flags) {
     return Guard(request, auth, {}, nullptr);
   };
   HEARTH_ASSIGN(const std::unique_ptr<HttpServer> server,
-                HttpServer::Listen(std::move(http), std::move(router)));
+                HttpServer::Listen(std::move(http), ApiRouter({engine, metrics, service, *store})));
   std::fprintf(stderr, "%s at http://%s:%d/v1\n", model.name.c_str(), flags.host.c_str(),
                server->port());
   int signal = 0;

@@ -56,7 +56,8 @@ def main():
     parser.add_argument("log", help="a line of JSON is added per chunk")
     parser.add_argument("--program", help="generate_replies; a copy, if builds go on meanwhile")
     parser.add_argument("--run", choices=sorted(RUNS), action="append", default=[])
-    parser.add_argument("--until", type=int, default=27000, help="replies per run")
+    parser.add_argument("--until", type=int, default=28000,
+                        help="replies per run; of those with tools three in four must call one")
     parser.add_argument("--chunk", type=int, default=500)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--report", action="store_true", help="only add the log up")

@@ -17,7 +17,7 @@ import urllib.error
 import urllib.request
 
 from control_test import value
-from serving import expect, same, serving, work_model
+from serving import expect, new_key, same, serving, work_model
 from terminal import Terminal
 
 SECRET = "xylophone"
@@ -28,10 +28,8 @@ def make_keys(program, folder):
     """(path of the keys file, {id: key})."""
     entries, keys = [], {}
     for name, flags in (("ada", []), ("bob", []), ("root", ["--admin"])):
-        made = subprocess.run([program, "key", name, *flags], capture_output=True, text=True,
-                              check=True)
-        keys[name] = made.stdout.strip()
-        entries.append(json.loads(made.stderr.splitlines()[-1]))
+        keys[name], entry = new_key(program, name, *flags)
+        entries.append(entry)
     path = pathlib.Path(folder) / "keys.json"
     path.write_text(json.dumps({"keys": entries}))
     return str(path), keys

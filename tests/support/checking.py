@@ -8,10 +8,13 @@ import sys
 FETCHED = ("smollm2.gguf", "tinyllama.gguf")
 
 
+def work_dir():
+    return pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
+
+
 def work_model(name):
     """A model of $HEARTH_WORK; absent is a failure, not a skip."""
-    work = pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
-    path = work / name
+    path = work_dir() / name
     if not path.exists():
         verb = "model" if name in FETCHED else "synth"
         sys.exit(f"{path} is missing; get it with: ./dev {verb} {name.removesuffix('.gguf')}")
