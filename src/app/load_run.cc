@@ -69,9 +69,9 @@ class Driver {
     const double start_s = clock_.now_s();
     next_arrival_s_ = start_s;
     while (true) {
-      Arrive();
       for (Chat& chat : chats_) Advance(chat);
       std::erase_if(chats_, [](const Chat& chat) { return !chat.stream && chat.turns_left == 0; });
+      if (Arrive()) continue;  // who is new asks at once, also in the place of who just left
       if (chats_.empty() && num_started_ == options_.num_chats()) break;
       bell_.Wait(clock_.At(NextDue()));
     }
@@ -80,7 +80,9 @@ class Driver {
   }
 
  private:
-  void Arrive() {
+  // Whether anybody came.
+  bool Arrive() {
+    const int before = num_started_;
     const auto may_start = [&] {
       if (num_started_ == options_.num_chats()) return false;
       if (options_.rate > 0) return next_arrival_s_ <= clock_.now_s();
@@ -98,6 +100,7 @@ class Driver {
       ++num_started_;
       if (options_.rate > 0) next_arrival_s_ += writer_.Exponential(1 / options_.rate);
     }
+    return num_started_ > before;
   }
 
   void Advance(Chat& chat) {

@@ -109,6 +109,20 @@ class QuickTarget : public LoadTarget {
   int num_refuse = 0;
 };
 
+TEST(LoadRun, WhoeverLeavesIsReplacedAtOnce) {
+  QuickTarget target;
+  LoadOptions options;
+  options.clients = 1;
+  options.chats = 10;
+  options.turns = 1;
+  const LoadClock clock;
+  LoadBell bell;
+  const LoadRecord record = RunLoad(target, options, clock, bell);
+  EXPECT_EQ(record.replies.size(), 10u);
+  // The driver looks around once a second when nothing rings: nobody waited for that.
+  EXPECT_LT(record.seconds, 5);
+}
+
 TEST(LoadRun, EveryChatHasAllItsTurnsAndEachContinuesTheLast) {
   for (const double rate : {0.0, 1000.0}) {
     QuickTarget target;
