@@ -33,32 +33,37 @@ def whole_s(figures):
 
 def measure(program, driver, model, *, vocab_size, streams=(1, 16), rounds=3, answer_tokens=64,
             prompt_tokens=32, chats=2, singles=200):
-    """Requests are the same to the last token: random ids from the same seed."""
+    """Requests are the same to the last token: random ids from the same seed. Every run of either
+    side has an engine that has seen nothing yet: what it learns about steps, and what it caches,
+    would be an advantage or a burden that has nothing to do with HTTP."""
     program = str(program)
-    same = ["--turns", 1, "--preamble-tokens", 2, "--user-tokens", prompt_tokens]
-    out = {"model": pathlib.Path(model).name, "rates": {}, "gaps": {}, "single": {}}
-    with tempfile.TemporaryDirectory() as folder, \
-            rig(program, driver, model) as under_load, Others(under_load.pid) as others:
-        sides = {"engine": ["--model", model],
-                 "server": ["--url", f"http://127.0.0.1:{under_load.port}", "--vocab-size",
-                            vocab_size]}
+    out = {"model": pathlib.Path(model).name, "rates": {}, "gaps": {},
+           "single": {"engine": [], "server": []}}
+    with tempfile.TemporaryDirectory() as folder, Others() as others:
+        def run(side, seed, *more):
+            words = [*more, "--turns", 1, "--preamble-tokens", 2, "--user-tokens", prompt_tokens,
+                     "--seed", seed]
+            if side == "engine":
+                return load(program, folder, "--model", model, *words)
+            with rig(program, driver, model) as under_load:
+                return load(program, folder, "--url", f"http://127.0.0.1:{under_load.port}",
+                            "--vocab-size", vocab_size, *words)
+
+        for side in ("engine", "server"):  # the file gets into memory, left out
+            run(side, 1, "--answer-tokens", 4, "--clients", 1, "--chats", 4)
         for count in streams:
-            words = [*same, "--answer-tokens", answer_tokens, "--clients", count, "--chats",
-                     chats * count]
             rates, gaps = {"engine": [], "server": []}, {"engine": [], "server": []}
-            for round_ in range(rounds + 1):
-                for side, target in sides.items():
-                    # Another seed every round: nothing is found in the server's cache.
-                    figures = load(program, folder, *target, *words, "--seed", 100 + round_)
-                    if round_ > 0:  # the first one warms up
-                        rates[side].append(figures["generated_per_s"])
-                        gaps[side].append(figures["between_tokens_s"]["p50"])
+            for round_ in range(rounds):
+                for side in ("engine", "server"):
+                    figures = run(side, 100 + round_, "--answer-tokens", answer_tokens, "--clients",
+                                  count, "--chats", chats * count)
+                    rates[side].append(figures["generated_per_s"])
+                    gaps[side].append(figures["between_tokens_s"]["p50"])
             out["rates"][count], out["gaps"][count] = rates, gaps
-        words = [*same, "--answer-tokens", 1, "--clients", 1, "--chats", singles]
         for seed in (1, 2):
-            for side, target in sides.items():
-                figures = load(program, folder, *target, *words, "--seed", seed)
-                out["single"].setdefault(side, []).extend(whole_s(figures))
+            for side, values in out["single"].items():
+                values.extend(whole_s(run(side, seed, "--answer-tokens", 1, "--clients", 1,
+                                          "--chats", singles)))
     out["others"] = others.share
     return out
 
@@ -89,5 +94,5 @@ def rows(out):
 def words(out):
     return (f"{out['model']}: the same random token ids, lengths and seeds from `hearth bench load` "
             "to an engine in its own process and over HTTP (streamed) to `hearth serve` on the same "
-            f"machine, taking turns; a warm-up round of each is left out. Others used "
+            f"machine, taking turns; both start anew for every run. Others used "
             f"{out['others']:.0%}.")

@@ -137,14 +137,15 @@ class Sampler:
 
 
 class Others:
-    """The share of the machine that others used, server and driver not among them."""
+    """The share of the machine that others used, server and driver not among them. A server that
+    starts and ends meanwhile is known without its pid."""
 
-    def __init__(self, pid):
+    def __init__(self, pid=None):
         self.pid = pid
 
     def own(self):
         times = os.times()
-        return used_s(self.pid) + times.user + times.system + times.children_user + \
+        return (used_s(self.pid) if self.pid else 0) + times.user + times.system + times.children_user + \
             times.children_system
 
     def __enter__(self):

@@ -2,6 +2,7 @@
 // Time as the engine sees it: microseconds that never run backwards. Tests and the simulation bring
 // their own clock; nothing else in the room asks what time it is.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 namespace hearth {
@@ -22,14 +23,14 @@ class SteadyClock : public Clock {
   }
 };
 
-// Stands still until told otherwise. Thread: one.
+// Stands still until told otherwise. Thread: any reads, one advances.
 class VirtualClock : public Clock {
  public:
-  int64_t now_us() const override { return now_us_; }
-  void Advance(int64_t us) { now_us_ += us; }
+  int64_t now_us() const override { return now_us_.load(std::memory_order_relaxed); }
+  void Advance(int64_t us) { now_us_.fetch_add(us, std::memory_order_relaxed); }
 
  private:
-  int64_t now_us_ = 0;
+  std::atomic<int64_t> now_us_ = 0;
 };
 
 }  // namespace hearth

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <vector>
+
 namespace hearth {
 namespace {
 
@@ -46,6 +51,34 @@ TEST(KeyRing, KeepsLimitsAndReadsFilesWithoutThem) {
   EXPECT_EQ(ring->LimitsOf("b").tokens_per_minute, 0);
   EXPECT_EQ(ring->LimitsOf("b").max_priority, Priority::kNormal);
   EXPECT_TRUE(KeyRing::Parse(WithLimits(R"({"max_priority": "urgent"})")).ok());
+}
+
+TEST(KeyRing, TakesTheSameTimeForEverybody) {
+  std::string entries;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 100; ++i) {
+    const auto made = *KeyRing::Make("key-" + std::to_string(i), false);
+    keys.push_back(made.key);
+    entries += (i > 0 ? "," : "") + made.entry;
+  }
+  auto ring = KeyRing::Parse("{\"keys\": [" + entries + "]}");
+  ASSERT_TRUE(ring.ok()) << ring.status().message();
+  const std::string near = keys.front().substr(0, keys.front().size() - 1) + "!";
+  const std::string asked[] = {keys.front(), keys.back(), near, std::string(near.size(), 'x')};
+  // The least of many: whatever else the machine does only adds to it.
+  std::array<int64_t, 4> least;
+  least.fill(INT64_MAX);
+  for (int round = 0; round < 200; ++round) {
+    for (size_t i = 0; i < std::size(asked); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const bool is_known = ring->Find(asked[i]) != nullptr;
+      const auto took = std::chrono::steady_clock::now() - start;
+      EXPECT_EQ(is_known, i < 2);
+      least[i] = std::min<int64_t>(least[i], took.count());
+    }
+  }
+  const auto [low, high] = std::minmax_element(least.begin(), least.end());
+  EXPECT_LT(static_cast<double>(*high), 1.25 * static_cast<double>(*low));
 }
 
 TEST(KeyRing, RefusesMalformedFiles) {

@@ -55,8 +55,9 @@ Json OutcomeAsJson(const TurnOutcome& outcome, int64_t now_ms) {
 }
 
 struct RequestLog::Impl {
-  std::shared_ptr<spdlog::details::thread_pool> threads;
   std::shared_ptr<spdlog::async_logger> logger;
+  // Ends first, with all lines written: the thread must not be the one that frees the logger.
+  std::shared_ptr<spdlog::details::thread_pool> threads;
 };
 
 Result<std::unique_ptr<RequestLog>> RequestLog::Open(const std::string& path) {

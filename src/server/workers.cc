@@ -21,21 +21,19 @@ void Workers::Stop() {
   threads_.clear();
 }
 
+// Rung under the lock: once the work is visible it may be done, and its result may be what somebody
+// waited for before destroying this.
 bool Workers::Offer(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mu_);
-    if (queue_.size() >= max_queued_) return false;
-    queue_.push_back(std::move(work));
-  }
+  const std::lock_guard lock(mu_);
+  if (queue_.size() >= max_queued_) return false;
+  queue_.push_back(std::move(work));
   arrived_.notify_one();
   return true;
 }
 
 void Workers::Post(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mu_);
-    queue_.push_back(std::move(work));
-  }
+  const std::lock_guard lock(mu_);
+  queue_.push_back(std::move(work));
   arrived_.notify_one();
 }
 
