@@ -293,7 +293,9 @@ def check_hostile(server):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    time.sleep(2)
+    quiet_until = time.monotonic() + 2
+    while time.monotonic() < quiet_until or len(gaps) < 10:
+        time.sleep(0.1)
     began, asker, statuses = time.monotonic(), Asker(server), {}
     for name, part in hostile():
         status, data = asker.ask("/v1/chat/completions", CHAT | part | {"max_tokens": 3, "max_reasoning_tokens": 1})
