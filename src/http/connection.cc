@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/connection.h"
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -42,6 +44,17 @@ constexpr auto kWatchEvery = std::chrono::milliseconds(200);
 
 std::string_view AsText(const beast::flat_buffer& buffer) {
   return {static_cast<const char*>(buffer.data().data()), buffer.data().size()};
+}
+
+// Said in clear: whoever forgot the s of https sees why, instead of an empty reply.
+constexpr std::string_view kNeedsTls =
+    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 41\r\n"
+    "connection: close\r\n\r\nthis port speaks TLS alone: use https://\n";
+
+// Of a handshake that failed: what came was the beginning of a request.
+bool IsPlainHttp(const error_code& ec) {
+  return ec.category() == asio::error::get_ssl_category() &&
+         ERR_GET_REASON(static_cast<unsigned long>(ec.value())) == SSL_R_HTTP_REQUEST;
 }
 
 std::string DefaultRefusal(const HttpRefusal& refusal) {
@@ -414,6 +427,11 @@ asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, IdleConnection
   error_code ec;
   co_await stream.async_handshake(asio::ssl::stream_base::server,
                                   asio::redirect_error(asio::use_awaitable, ec));
+  if (ec && IsPlainHttp(ec)) {
+    co_await asio::async_write(stream.next_layer(), asio::buffer(kNeedsTls),
+                               asio::redirect_error(asio::use_awaitable, ec));
+    co_return;
+  }
   if (ec) co_return;
   Connection connection(stream, shared, idle, std::move(peer));
   co_await connection.Run();

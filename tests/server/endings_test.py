@@ -166,6 +166,10 @@ def check_tls(program, model):
                     except ConnectionResetError:
                         pass
                     expect(b"HTTP/1.1 2" not in got and b"alive" not in got, f"no answer in clear: {got}")
+                    if junk.startswith(b"GET"):
+                        head, _, body = got.partition(b"\r\n\r\n")
+                        expect(head.startswith(b"HTTP/1.1 400") and b"https://" in body, f"the reason, not {got}")
+                        expect(f"content-length: {len(body)}\r\n".encode() in head, f"its length, not {head}")
             context = ssl.create_default_context(cafile=certificate)
             connection = http.client.HTTPSConnection("localhost", server.port, context=context, timeout=60)
             for _ in range(2):
