@@ -9,6 +9,12 @@ import tempfile
 
 from rig import Others, Row, milliseconds, rig
 
+# One-token requests that are left out: until all of the memory for K and V was touched once, the
+# system's zeroing of it costs one request in 75 some 7 ms. The engine of `bench load` has little of
+# that memory; so must the server's.
+WARM_UP = 300
+SMALL = ("--context", "256", "--max-sequences", "32")
+
 
 def load(program, folder, *words):
     out = pathlib.Path(folder) / "load.json"
@@ -37,7 +43,7 @@ def measure(program, driver, model, *, vocab_size, streams=(1, 16), rounds=3, an
     side has an engine that has seen nothing yet: what it learns about steps, and what it caches,
     would be an advantage or a burden that has nothing to do with HTTP."""
     program = str(program)
-    out = {"model": pathlib.Path(model).name, "rates": {}, "gaps": {},
+    out = {"model": pathlib.Path(model).name, "rates": {}, "whole": {}, "gaps": {},
            "single": {"engine": [], "server": []}}
     with tempfile.TemporaryDirectory() as folder, Others() as others:
         def run(side, seed, *more):
@@ -45,26 +51,28 @@ def measure(program, driver, model, *, vocab_size, streams=(1, 16), rounds=3, an
                      "--seed", seed]
             if side == "engine":
                 return load(program, folder, "--model", model, *words)
-            with rig(program, driver, model) as under_load:
+            with rig(program, driver, model, *SMALL) as under_load:
                 return load(program, folder, "--url", f"http://127.0.0.1:{under_load.port}",
                             "--vocab-size", vocab_size, *words)
 
         for side in ("engine", "server"):  # the file gets into memory, left out
             run(side, 1, "--answer-tokens", 4, "--clients", 1, "--chats", 4)
         for count in streams:
-            rates, gaps = {"engine": [], "server": []}, {"engine": [], "server": []}
+            rates, whole, gaps = ({"engine": [], "server": []} for _ in range(3))
             # A lone stream's run is short, and what else the machine does shows more in it.
             for round_ in range(rounds if count > 1 else 3 * rounds):
                 for side in ("engine", "server"):
                     figures = run(side, 100 + round_, "--answer-tokens", answer_tokens, "--clients",
                                   count, "--chats", chats * count)
-                    rates[side].append(figures["generated_per_s"])
+                    rates[side].append(figures["steady"]["generated_per_s"])
+                    whole[side].append(figures["generated_per_s"])
                     gaps[side].append(figures["between_tokens_s"]["p50"])
-            out["rates"][count], out["gaps"][count] = rates, gaps
+            out["rates"][count], out["whole"][count], out["gaps"][count] = rates, whole, gaps
         for seed in (1, 2) if singles else ():
             for side, values in out["single"].items():
-                values.extend(whole_s(run(side, seed, "--answer-tokens", 1, "--clients", 1,
-                                          "--chats", singles)))
+                figures = run(side, seed, "--answer-tokens", 1, "--clients", 1, "--chats",
+                              WARM_UP + singles)
+                values.extend(whole_s(figures)[WARM_UP:])
     out["others"] = others.share
     return out
 
@@ -77,11 +85,15 @@ def rows(out):
         gaps = out["gaps"][count]
         for side in ("engine", "server"):
             result.append(Row(
-                f"{count} streams, {side}: tokens/s best / median, between tokens",
-                f"{max(rates[side]):.2f} / {statistics.median(rates[side]):.2f}, "
-                f"{milliseconds(min(gaps[side]))}"))
+                f"{count} streams, {side}: tokens/s best / median; from the first request to the "
+                "last answer; between tokens",
+                f"{max(rates[side]):.2f} / {statistics.median(rates[side]):.2f}; "
+                f"{max(out['whole'][count][side]):.2f}; {milliseconds(min(gaps[side]))}"))
+        # What a tiny model computes in a token's time is nothing beside sending it.
+        is_asked = out["model"].startswith("gpt-oss")
         result.append(Row(f"{count} streams, server / engine: best / median",
-                          f"{100 * best:.1f} % / {100 * middle:.1f} %", ">= 97 %", best >= 0.97))
+                          f"{100 * best:.1f} % / {100 * middle:.1f} %",
+                          ">= 97 %" if is_asked else "", best >= 0.97 or not is_asked))
     single = out["single"]
     shares = (("median", statistics.median), ("p99", p99)) if single["server"] else ()
     for name, share in shares:
@@ -96,5 +108,7 @@ def rows(out):
 def words(out):
     return (f"{out['model']}: the same random token ids, lengths and seeds from `hearth bench load` "
             "to an engine in its own process and over HTTP (streamed) to `hearth serve` on the same "
-            f"machine, taking turns; both start anew for every run. Others used "
+            f"machine, taking turns; both start anew for every run. Rates are of the time in which all clients are busy: an "
+            "engine in the same process gets the first prompts all at once, over HTTP they come one "
+            "after the other and the later ones are read beside streams. Others used "
             f"{out['others']:.0%}.")
