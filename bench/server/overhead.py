@@ -108,7 +108,7 @@ def rows(out):
 def words(out):
     return (f"{out['model']}: the same random token ids, lengths and seeds from `hearth bench load` "
             "to an engine in its own process and over HTTP (streamed) to `hearth serve` on the same "
-            f"machine, taking turns; both start anew for every run. Rates are of the time in which all clients are busy: an "
-            "engine in the same process gets the first prompts all at once, over HTTP they come one "
-            "after the other and the later ones are read beside streams. Others used "
-            f"{out['others']:.0%}.")
+            "machine, taking turns; both start anew for every run. Rates are of the time in which "
+            "all clients are busy: an engine in the same process gets the first prompts all at "
+            "once, over HTTP they come one after the other and the later ones are read beside "
+            f"streams. Others used {out['others']:.0%}.")

@@ -145,8 +145,8 @@ class Others:
 
     def own(self):
         times = os.times()
-        return (used_s(self.pid) if self.pid else 0) + times.user + times.system + times.children_user + \
-            times.children_system
+        server = used_s(self.pid) if self.pid else 0
+        return server + times.user + times.system + times.children_user + times.children_system
 
     def __enter__(self):
         self.began, self.busy, self.mine = time.monotonic(), busy_s(), self.own()

@@ -75,8 +75,8 @@ def parse(words):
     parser.add_argument("--rounds", type=int, default=3, help="of overhead (%(default)s)")
     parser.add_argument("--answer-tokens", type=int, default=64, help="in overhead (%(default)s)")
     parser.add_argument("--singles", type=int, default=200,
-                        help="one-token requests in overhead, twice (%(default)s); 0 where a prompt's time "
-                             "scatters by more than a request costs")
+                        help="one-token requests in overhead, twice (%(default)s); 0 where a "
+                             "prompt's time scatters by more than a request costs")
     parser.add_argument("--hearth", type=pathlib.Path, default=BIN / "hearth")
     parser.add_argument("--driver", type=pathlib.Path, default=BIN / "server_driver")
     parser.add_argument("--no-page", action="store_true", help="write nothing to bench/results")
