@@ -109,15 +109,19 @@ class QuickTarget : public LoadTarget {
   int num_refuse = 0;
 };
 
+LoadRecord Play(LoadTarget& target, const LoadOptions& options) {
+  const LoadClock clock;
+  LoadBell bell;
+  return RunLoad(target, options, clock, bell);
+}
+
 TEST(LoadRun, WhoeverLeavesIsReplacedAtOnce) {
   QuickTarget target;
   LoadOptions options;
   options.clients = 1;
   options.chats = 10;
   options.turns = 1;
-  const LoadClock clock;
-  LoadBell bell;
-  const LoadRecord record = RunLoad(target, options, clock, bell);
+  const LoadRecord record = Play(target, options);
   EXPECT_EQ(record.replies.size(), 10u);
   // The driver looks around once a second when nothing rings: nobody waited for that.
   EXPECT_LT(record.seconds, 5);
@@ -132,9 +136,7 @@ TEST(LoadRun, EveryChatHasAllItsTurnsAndEachContinuesTheLast) {
     options.chats = 7;
     options.turns = 4;
     options.apps = 2;
-    const LoadClock clock;
-    LoadBell bell;
-    const LoadRecord record = RunLoad(target, options, clock, bell);
+    const LoadRecord record = Play(target, options);
     EXPECT_EQ(record.replies.size(), 28u);
     EXPECT_EQ(record.num_refused, 0);
     int first = 0, continued = 0;
@@ -163,9 +165,7 @@ TEST(LoadRun, ARefusalEndsItsChat) {
   options.clients = 2;
   options.chats = 4;
   options.turns = 2;
-  const LoadClock clock;
-  LoadBell bell;
-  const LoadRecord record = RunLoad(target, options, clock, bell);
+  const LoadRecord record = Play(target, options);
   EXPECT_EQ(record.num_refused, 1);
   EXPECT_EQ(record.refusal, "full");
   EXPECT_EQ(record.replies.size(), 6u);

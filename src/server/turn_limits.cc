@@ -42,21 +42,26 @@ std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
   if (most == 0) return std::nullopt;
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-  const int reply = turn.prompt_only ? 0 : std::max(1, turn.max_tokens);
-  const auto asked = longest + static_cast<size_t>(reply);
-  if (asked > static_cast<size_t>(most)) {
-    // The code by which agents know that they must shorten the conversation.
-    ApiError error;
-    error.param = turn.prompt_field;
-    error.code = "context_length_exceeded";
-    error.message = Printf(
-        "This key's maximum is %lld tokens per request. However, you requested %zu tokens (%zu in "
-        "the %s, %zu in the completion).",
-        static_cast<long long>(most), asked, longest, turn.prompt_field.c_str(), asked - longest);
-    return error;
+  const auto reply = static_cast<size_t>(turn.prompt_only ? 0 : std::max(1, turn.max_tokens));
+  if (longest + reply > static_cast<size_t>(most)) {
+    return TooLong(
+        Printf("This key's maximum is %lld tokens per request", static_cast<long long>(most)),
+        longest, reply, turn.prompt_field);
   }
   if (turn.max_tokens == 0) turn.max_tokens = static_cast<int>(most) - static_cast<int>(longest);
   return std::nullopt;
+}
+
+ApiError TooLong(const std::string& maximum, size_t prompt, size_t reply,
+                 const std::string& field) {
+  ApiError error;
+  error.code = "context_length_exceeded";
+  error.param = field;
+  error.message = maximum + Printf(
+                                ". However, you requested %zu tokens (%zu in the %s, %zu in the "
+                                "completion).",
+                                prompt + reply, prompt, field.c_str(), reply);
+  return error;
 }
 
 ApiError TooMuch(const RateLimiter::Refusal& refusal) {

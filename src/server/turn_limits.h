@@ -3,6 +3,7 @@
 // client that must wait is told. Pure.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "http/message.h"
@@ -17,6 +18,9 @@ namespace hearth {
 std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
                                      const std::vector<std::vector<Token>>& prompts,
                                      TurnRequest& turn);
+
+// The code by which agents know that they must shorten the conversation, with exact numbers.
+ApiError TooLong(const std::string& maximum, size_t prompt, size_t reply, const std::string& field);
 
 // 429 with the time to wait.
 ApiError TooMuch(const RateLimiter::Refusal& refusal);

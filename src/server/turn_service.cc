@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/mix.h"
+#include "engine/clock.h"
 #include "engine/replies.h"
 #include "server/domain.h"
 #include "server/prompt_scores.h"
@@ -22,17 +23,6 @@ namespace hearth {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-
-ApiError TooLong(size_t prompt, int max_tokens, int context, const std::string& field) {
-  ApiError error;
-  error.code = "context_length_exceeded";
-  error.param = field;
-  error.message = Printf(
-      "This model's maximum context length is %d tokens. However, you requested %zu tokens (%zu in "
-      "the %s, %d in the completion).",
-      context, prompt + static_cast<size_t>(max_tokens), prompt, field.c_str(), max_tokens);
-  return error;
-}
 
 // The engine's answer, in the words of HTTP.
 ApiError FromAdmission(const Admission& admission, bool is_draining) {
@@ -425,7 +415,8 @@ ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnReques
   const int reply = request.prompt_only ? 0 : std::max(1, request.max_tokens);
   for (const std::vector<Token>& prompt : prompts) {
     if (prompt.size() + static_cast<size_t>(reply) > static_cast<size_t>(model.max_context)) {
-      return TooLong(prompt.size(), reply, model.max_context, request.prompt_field);
+      return TooLong(Printf("This model's maximum context length is %d tokens", model.max_context),
+                     prompt.size(), static_cast<size_t>(reply), request.prompt_field);
     }
   }
   return prompts;

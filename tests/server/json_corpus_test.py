@@ -295,6 +295,7 @@ def check_hostile(server):
     watcher.start()
     quiet_until = time.monotonic() + 2
     while time.monotonic() < quiet_until or len(gaps) < 10:
+        expect(watcher.is_alive(), "the client beside it to go on")
         time.sleep(0.1)
     began, asker, statuses = time.monotonic(), Asker(server), {}
     for name, part in hostile():
