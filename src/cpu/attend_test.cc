@@ -38,6 +38,9 @@ std::string Text(const Shape& s) {
 struct Scene {
   Scene(const Shape& s, Rng& rng);
   std::vector<float> Run(const KernelTable& table, int kv_begin, int kv_end) const;
+  // The same, cut between spans into calls of `spans` each, taken from the last to the first.
+  std::vector<float> RunCut(const KernelTable& table, int spans) const;
+  AttendArgs Args(float* out, float* scratch) const;
 
   Shape shape;
   int64_t block_bytes, layer_bytes;
@@ -97,15 +100,14 @@ Scene::Scene(const Shape& s, Rng& rng) : shape(s) {
   }
 }
 
-std::vector<float> Scene::Run(const KernelTable& kernels, int kv_begin, int kv_end) const {
-  std::vector<float> out(q.size(), -77.0f), scratch(kAttendScratch);
+AttendArgs Scene::Args(float* out, float* scratch) const {
   AttendArgs args{};
   args.q = q.data();
-  args.out = out.data();
+  args.out = out;
   args.pool = pool.data();
   args.table = table.data();
   args.sinks = shape.sinks ? sinks.data() : nullptr;
-  args.scratch = scratch.data();
+  args.scratch = scratch;
   args.q_stride = stride;
   args.block_bytes = block_bytes;
   args.layer_offset = layer_bytes;
@@ -116,7 +118,31 @@ std::vector<float> Scene::Run(const KernelTable& kernels, int kv_begin, int kv_e
   args.n_kv_heads = shape.n_kv_heads;
   args.d_head = shape.d_head;
   args.scale = 1.0f / std::sqrt(static_cast<float>(shape.d_head));
-  kernels.attend(args, kv_begin, kv_end);
+  return args;
+}
+
+std::vector<float> Scene::Run(const KernelTable& kernels, int kv_begin, int kv_end) const {
+  std::vector<float> out(q.size(), -77.0f), scratch(kAttendScratch);
+  kernels.attend(Args(out.data(), scratch.data()), kv_begin, kv_end);
+  return out;
+}
+
+std::vector<float> Scene::RunCut(const KernelTable& kernels, int spans) const {
+  std::vector<float> out(q.size(), -77.0f), scratch(kAttendScratch);
+  AttendArgs args = Args(out.data(), scratch.data());
+  const int begin = shape.window > 0 ? std::max(0, shape.first_position - shape.window + 1) / kSpan : 0;
+  const int end = (shape.first_position + shape.count - 1) / kSpan + 1;
+  std::vector<float> parts(static_cast<size_t>(
+      (end - begin) * AttendPartFloats(args.count, args.n_heads, args.d_head)), -78.0f);
+  args.parts = parts.data();
+  for (int s = begin + (end - begin - 1) / spans * spans; s >= begin; s -= spans) {
+    args.span_begin = s;
+    args.span_end = std::min(s + spans, end);
+    kernels.attend(args, 0, shape.n_kv_heads);
+  }
+  args.span_begin = begin;
+  args.span_end = end;
+  kernels.merge_spans(args, 0, shape.n_kv_heads);
   return out;
 }
 
@@ -146,6 +172,37 @@ TEST_P(Attend, RandomScenes) {
     ASSERT_EQ(Difference(scene.Run(ScalarKernels(), begin, end), scene.Run(table(), begin, end)),
               "")
         << "scene " << i << ": " << Text(shape);
+  }
+}
+
+// Many rows share what is widened; few do not. Every group, with prompts up to what a task holds.
+TEST_P(Attend, EveryGroupWithManyTokens) {
+  Rng rng(35);
+  for (int group = 1; group <= kMaxGroup; group += group < 20 ? 1 : 11) {
+    for (const int count : {1, 2, 3, 5, 16, 33}) {
+      const int first = rng.OneIn(2) ? rng.Int(0, 40) : kSpan - rng.Int(0, 40);
+      const int d_head = rng.OneIn(4) ? 8 * rng.Int(1, 8) : 64;
+      const Scene scene({d_head, group, 1, count, first, rng.OneIn(3) ? rng.Int(1, 60) : 0, true},
+                        rng);
+      ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
+          << Text(scene.shape);
+    }
+  }
+}
+
+// Spans may be taken by several calls in any order.
+TEST_P(Attend, CutBetweenSpans) {
+  Rng rng(36);
+  for (int i = 0; i < Rounds(60); ++i) {
+    Shape shape = RandomShape(rng);
+    shape.first_position = rng.Int(0, 1100);
+    if (rng.OneIn(3)) shape.window = rng.Int(200, 900);
+    const Scene scene(shape, rng);
+    const std::vector<float> want = scene.Run(ScalarKernels(), 0, shape.n_kv_heads);
+    const int spans = rng.Int(1, 3);
+    ASSERT_EQ(Difference(want, scene.RunCut(table(), spans)), "")
+        << "scene " << i << ", cut by " << spans << ": " << Text(shape);
+    ASSERT_EQ(Difference(want, scene.RunCut(ScalarKernels(), spans)), "") << Text(shape);
   }
 }
 

@@ -17,9 +17,8 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
       pool_(pool),
       kv_(kv),
       frequencies_(RopeFrequencies(model.spec().rope)),
-      matmuls_(kernels, pool) {
-  attend_scratch_.Room(int64_t{kAttendScratch} * pool.size());
-}
+      attend_(kernels, pool),
+      matmuls_(kernels, pool) {}
 
 void Forward::Run(const StepPlan& plan, std::span<float> logits) {
   PlaceTokens(plan);
@@ -143,42 +142,26 @@ void Forward::Attend(const StepPlan& plan, int index) {
   const KvMemory::Layer& where = kv_.layer(index);
   const int stride = Padded(spec_.n_heads * spec_.d_head);
   float* mixed = Shaped(mixed_, num_tokens_, stride);
-  // A task is one KV head of up to 16 tokens of one slice.
-  constexpr int kTaskTokens = 16;
-  struct Task {
-    int slice, first, count, kv_head;
-  };
-  std::vector<Task> tasks;
-  for (int s = 0; s < static_cast<int>(plan.slices.size()); ++s) {
-    for (int i = 0; i < plan.slices[static_cast<size_t>(s)].count; i += kTaskTokens) {
-      const int count = std::min(kTaskTokens, plan.slices[static_cast<size_t>(s)].count - i);
-      for (int g = 0; g < spec_.n_kv_heads; ++g) tasks.push_back({s, i, count, g});
-    }
+  attend_slices_.clear();
+  for (const SeqSlice& slice : plan.slices) {
+    const auto& table = where.group == KvGroup::kFull ? slice.full : slice.window;
+    attend_slices_.push_back({slice.first, slice.count, slice.num_computed,
+                              reinterpret_cast<const int32_t*>(table.data())});
   }
-  pool_.RunUneven(static_cast<int>(tasks.size()), [&](int i, int worker) {
-    const Task& task = tasks[static_cast<size_t>(i)];
-    const SeqSlice& slice = plan.slices[static_cast<size_t>(task.slice)];
-    const int64_t row = slice.first + task.first;
-    AttendArgs args{};
-    args.q = q_.data() + row * stride;
-    args.out = mixed + row * stride;
-    args.pool = kv_.pool(where.group);
-    args.table = reinterpret_cast<const int32_t*>(
-        (where.group == KvGroup::kFull ? slice.full : slice.window).data());
-    args.sinks = layer.sinks;
-    args.scratch = &attend_scratch_[kAttendScratch * static_cast<size_t>(worker)];
-    args.q_stride = stride;
-    args.block_bytes = kv_.layout_of(where.group).block_bytes;
-    args.layer_offset = where.offset;
-    args.count = task.count;
-    args.first_position = slice.num_computed + task.first;
-    args.window = where.window;
-    args.n_heads = spec_.n_heads;
-    args.n_kv_heads = spec_.n_kv_heads;
-    args.d_head = spec_.d_head;
-    args.scale = static_cast<float>(spec_.attention_scale);
-    kernels_.attend(args, task.kv_head, task.kv_head + 1);
-  });
+  AttendArgs common{};
+  common.q = q_.data();
+  common.out = mixed;
+  common.pool = kv_.pool(where.group);
+  common.sinks = layer.sinks;
+  common.q_stride = stride;
+  common.block_bytes = kv_.layout_of(where.group).block_bytes;
+  common.layer_offset = where.offset;
+  common.window = where.window;
+  common.n_heads = spec_.n_heads;
+  common.n_kv_heads = spec_.n_kv_heads;
+  common.d_head = spec_.d_head;
+  common.scale = static_cast<float>(spec_.attention_scale);
+  attend_.Run(common, attend_slices_);
 }
 
 // Columns are shared out, never the tokens of a column: each sum is taken in the order of its

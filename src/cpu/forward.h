@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "cpu/attend_run.h"
 #include "cpu/kernels.h"
 #include "cpu/kv_memory.h"
 #include "cpu/matmul.h"
@@ -76,8 +77,9 @@ class Forward {
   Rows router_;                           // [tokens, n_experts padded to a panel]
   std::vector<Choice> choices_;           // [tokens, n_active_experts]
   std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
-  Rows attend_scratch_;                   // [workers, kAttendScratch]
   ActBuffer act_, slot_act_;
+  AttendRun attend_;
+  std::vector<AttendSlice> attend_slices_;
   Matmuls matmuls_;
 };
 

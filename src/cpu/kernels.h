@@ -70,14 +70,24 @@ struct AttendArgs {
   int count, first_position, window;  // window 0 = all
   int n_heads, n_kv_heads, d_head;
   float scale;
+  // Null, or the call takes spans [span_begin, span_end) only and leaves here what each of them
+  // contributes, for merge_spans: AttendPartFloats per span that any of the tokens sees.
+  float* parts;
+  int span_begin, span_end;
 };
 // Positions that are reduced together before they meet the rest: fixed by absolute position, so
 // that a result does not depend on how a sequence was cut.
 inline constexpr int kSpan = 256;
 inline constexpr int kMaxHeadDim = 256;
 inline constexpr int kMaxGroup = 64;  // query heads per KV head
+constexpr int64_t AttendPartFloats(int count, int n_heads, int d_head) {
+  return int64_t{count} * n_heads * ((d_head + 15) / 16 * 16 + 2);
+}
 constexpr int64_t KvHeadBytes(int d_head) { return 16 * (int64_t{4} * d_head + 8); }
-inline constexpr size_t kAttendScratch = size_t{kMaxGroup} * (kSpan + 2 * kMaxHeadDim + 4);
+inline constexpr int kAttendRows = 128;  // query heads, of several tokens, taken together at most
+// Two blocks widened, a span's scales, and per row scores, values twice and a few sums.
+inline constexpr size_t kAttendScratch =
+    2 * 16 * kMaxHeadDim + 2 * kSpan + size_t{kAttendRows} * (kSpan + 16 + 2 * kMaxHeadDim + 4);
 
 struct KernelTable {
   const char* isa;
@@ -96,6 +106,8 @@ struct KernelTable {
   void (*add_scaled)(const float* x, float factor, int n, float* y);  // y = fma(factor, x, y)
   // softmax of n values in place; returns false when a value is no number.
   bool (*softmax)(float* values, int n);
+  // Ends an attention whose spans were taken by several calls: `parts` to `out`.
+  void (*merge_spans)(const AttendArgs& args, int kv_begin, int kv_end);
 };
 
 const KernelTable& ScalarKernels();

@@ -225,9 +225,10 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& Avx2Kernels() {
   static const MatmulKernels matmuls = Avx2Matmuls();
-  static const KernelTable table = {"avx2",  Quantise,     matmuls.mxfp4, matmuls.q8,
-                                    DotRows, Avx2Attend(), RmsNorm,       Glu,
-                                    Rope,    AddScaled,    Softmax};
+  static const AttendKernels attend = Avx2Attend();
+  static const KernelTable table = {"avx2",  Quantise,      matmuls.mxfp4, matmuls.q8,
+                                    DotRows, attend.attend, RmsNorm,       Glu,
+                                    Rope,    AddScaled,     Softmax,       attend.merge_spans};
   return table;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 #include "cpu/canon.inl"
 
+#include "cpu/attend_parts.inl"
 #include "cpu/avx2_math.inl"
 
 // One KV head of one block.
@@ -143,23 +144,42 @@ void Merge(const Sums& span, const float* value, int d_head, Sums& all, float* a
   }
 }
 
+// Starts from the sink, a score of weight one and no value, or from nothing.
+Sums StartOf(const AttendArgs& a, int head, float* value) {
+  for (int i = 0; i < kMaxHeadDim; ++i) value[i] = 0.0f;
+  if (a.sinks == nullptr) return {FloatOf(0xff800000u), 0.0f};
+  return {a.sinks[head], 1.0f};
+}
+
+void Finish(const AttendArgs& a, int t, int head, const Sums& all, const float* value) {
+  const float inverse = 1.0f / all.weight;
+  float* out = a.out + t * a.q_stride + int64_t{head} * a.d_head;
+  for (int d = 0; d < a.d_head; ++d) out[d] = value[d] * inverse;
+}
+
+// Leaves one head's share of a span for merge_spans.
+void Leave(const AttendArgs& a, int span, int kv_head, int row, const Sums& sums,
+           const float* value) {
+  const SpanPart part = PartOf(a, span, kv_head, row);
+  *part.top = sums.top;
+  *part.weight = sums.weight;
+  for (int d = 0; d < a.d_head; ++d) part.value[d] = value[d];
+}
+
 // kHeads heads of one token from start to end. Scratch holds scores, this span's values and all
 // values, kHeads times each.
 template <int kHeads>
 void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
-  const int position = a.first_position + t;
-  const int visible = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+  const int position = a.first_position + t, visible = FirstVisible(a, position);
+  const int group = a.n_heads / a.n_kv_heads;
   const float* q = a.q + t * a.q_stride + int64_t{head} * a.d_head;
   float* scores = a.scratch;
   float* value = scores + kHeads * kSpan;
   float* all_value = value + kHeads * kMaxHeadDim;
   Sums all[kHeads];
-  for (int h = 0; h < kHeads; ++h) {
-    all[h] = {a.sinks != nullptr ? a.sinks[head + h] : FloatOf(0xff800000u),
-              a.sinks != nullptr ? 1.0f : 0.0f};
-  }
-  for (int i = 0; i < kHeads * kMaxHeadDim; ++i) all_value[i] = 0.0f;
-  for (int s = visible / kSpan; s * kSpan <= position; ++s) {
+  for (int h = 0; h < kHeads; ++h) all[h] = StartOf(a, head + h, all_value + h * kMaxHeadDim);
+  const SpanRange spans = SpansOf(a, t, 1);
+  for (int s = spans.begin; s < spans.end; ++s) {
     Span span;
     span.begin = s * kSpan > visible ? s * kSpan : visible;
     span.end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
@@ -174,14 +194,16 @@ void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
     for (; d + 16 <= a.d_head; d += 16) Values<kHeads, 2>(a, span, scores, d, value);
     for (; d < a.d_head; d += 8) Values<kHeads, 1>(a, span, scores, d, value);
     for (int h = 0; h < kHeads; ++h) {
-      Merge(sums[h], value + h * kMaxHeadDim, a.d_head, all[h], all_value + h * kMaxHeadDim);
+      const float* of_head = value + h * kMaxHeadDim;
+      if (a.parts != nullptr) {
+        Leave(a, s, kv_head, t * group + head % group + h, sums[h], of_head);
+      } else {
+        Merge(sums[h], of_head, a.d_head, all[h], all_value + h * kMaxHeadDim);
+      }
     }
   }
-  for (int h = 0; h < kHeads; ++h) {
-    const float inverse = 1.0f / all[h].weight;
-    float* out = a.out + t * a.q_stride + int64_t{head + h} * a.d_head;
-    for (int d = 0; d < a.d_head; ++d) out[d] = all_value[h * kMaxHeadDim + d] * inverse;
-  }
+  if (a.parts != nullptr) return;
+  for (int h = 0; h < kHeads; ++h) Finish(a, t, head + h, all[h], all_value + h * kMaxHeadDim);
 }
 
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
@@ -195,8 +217,23 @@ void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
   }
 }
 
+void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
+  const int group = a.n_heads / a.n_kv_heads;
+  for (int t = 0; t < a.count; ++t) {
+    const SpanRange spans = SpansOf(a, t, 1);
+    for (int head = kv_begin * group; head < kv_end * group; ++head) {
+      Sums all = StartOf(a, head, a.scratch);
+      for (int s = spans.begin; s < spans.end; ++s) {
+        const SpanPart part = PartOf(a, s, head / group, t * group + head % group);
+        Merge({*part.top, *part.weight}, part.value, a.d_head, all, a.scratch);
+      }
+      Finish(a, t, head, all, a.scratch);
+    }
+  }
+}
+
 }  // namespace
 
-AttendKernel Avx2Attend() { return Attend; }
+AttendKernels Avx2Attend() { return {Attend, MergeSpans}; }
 
 }  // namespace hearth

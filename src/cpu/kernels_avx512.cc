@@ -210,9 +210,10 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& Avx512Kernels() {
   static const MatmulKernels matmuls = Avx512Matmuls();
-  static const KernelTable table = {"avx512", Quantise,       matmuls.mxfp4, matmuls.q8,
-                                    DotRows,  Avx512Attend(), RmsNorm,       Glu,
-                                    Rope,     AddScaled,      Softmax};
+  static const AttendKernels attend = Avx512Attend();
+  static const KernelTable table = {"avx512", Quantise,      matmuls.mxfp4, matmuls.q8,
+                                    DotRows,  attend.attend, RmsNorm,       Glu,
+                                    Rope,     AddScaled,     Softmax,       attend.merge_spans};
   return table;
 }
 

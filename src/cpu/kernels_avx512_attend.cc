@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on AVX-512: one vector holds a dimension of a block's sixteen keys, so that scores of
-// several heads grow side by side from one load; values are weighed for eight heads at a time.
+// Attention on AVX-512. A row is one query head of one token; the rows of a KV head are taken in
+// tiles of eight, whose scores and values grow in registers side by side: one vector holds a
+// dimension of a block's sixteen keys, or sixteen dimensions of a value. With few rows, codes are
+// widened on the way; with many, once into a buffer that stays in the first-level cache.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -13,7 +15,16 @@ namespace {
 
 #include "cpu/canon.inl"
 
+#include "cpu/attend_parts.inl"
 #include "cpu/avx512_math.inl"
+
+constexpr int kSpanBlocks = kSpan / kBlockTokens;
+constexpr int kTile = 8;       // rows
+constexpr int kBuffered = 2;   // blocks that are widened together
+constexpr int kFewRows = 16;   // up to here each tile widens for itself
+constexpr int kLine = 64;      // bytes
+// Scores of a row, not a power of two apart: a tile's rows would share a few sets of the cache.
+constexpr int kScoreStride = kSpan + kBlockTokens;
 
 // Always inline: g++ 12 takes it for a function without effect and drops its calls.
 [[gnu::always_inline]] inline void Prefetch(const void* at) {
@@ -33,265 +44,542 @@ inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
   return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
 }
 
-constexpr int kSpanBlocks = kSpan / kBlockTokens;
-
 inline __m512 Widened(const int16_t* codes) {
   const __m256i sixteen = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
   return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
 }
+inline __m512 Widened(const float* values) { return _mm512_loadu_ps(values); }
 
-// The group's work on one token and one span, and what is kept between spans. Vectors of values
-// are padded to whole registers.
+// Rows [0, num_rows) of one KV head: their queries, and what is kept between and within spans.
+// Vectors of values are padded to whole registers.
 struct Work {
-  float* scores;  // [group, kSpan], then the weights
-  float* value;   // [group, padded] of this span
-  float* top;     // [tokens, group] of all spans so far
-  float* weight;  // [tokens, group]
-  float* all;     // [tokens, group, padded]
-  int group, padded, tokens;
+  float* widened;               // kBuffered blocks of keys or values
+  float *k_scale, *v_scale;     // [kSpan]: the keys' already times the attention's scale
+  float* scores;                // [rows, kScoreStride], then the weights
+  float *value, *all;           // [rows, padded]: of this span, of all so far
+  float *span_top, *span_weight, *top, *weight;  // [rows]
+  const float* q[kAttendRows];
+  int first_position;  // of row 0
+  int group, num_rows, padded, d_head, window;
 };
-Work WorkIn(const AttendArgs& a) {
-  Work w{};
+void Place(const AttendArgs& a, Work& w) {
   w.group = a.n_heads / a.n_kv_heads;
   w.padded = (a.d_head + 15) / 16 * 16;
-  w.scores = a.scratch;
-  w.value = w.scores + w.group * kSpan;
-  w.top = w.value + w.group * w.padded;
-  const auto left = static_cast<int>(kAttendScratch) - w.group * (kSpan + w.padded);
-  w.tokens = left / (w.group * (w.padded + 2));
-  if (w.tokens > a.count) w.tokens = a.count;
-  w.weight = w.top + w.tokens * w.group;
-  w.all = w.weight + w.tokens * w.group;
-  return w;
+  w.d_head = a.d_head;
+  w.window = a.window;
+  w.widened = a.scratch;
+  w.k_scale = w.widened + kBuffered * kBlockTokens * w.padded;
+  w.v_scale = w.k_scale + kSpan;
+  w.scores = w.v_scale + kSpan;
+  w.value = w.scores + kAttendRows * kScoreStride;
+  w.all = w.value + kAttendRows * w.padded;
+  w.span_top = w.all + kAttendRows * w.padded;
+  w.span_weight = w.span_top + kAttendRows;
+  w.top = w.span_weight + kAttendRows;
+  w.weight = w.top + kAttendRows;
+}
+// Where a span's results go when others merge them, and are found then.
+void TakePart(const AttendArgs& a, int span, int kv_head, int first_token, Work& w) {
+  const SpanPart part = PartOf(a, span, kv_head, first_token * w.group);
+  w.span_top = part.top;
+  w.span_weight = part.weight;
+  w.value = part.value;
+}
+static_assert(kAttendScratch >= kBuffered * kBlockTokens * kMaxHeadDim + 2 * kSpan +
+                                    kAttendRows * (kScoreStride + 2 * kMaxHeadDim + 4));
+
+// Positions of a span, counted from its first block's first.
+struct Seen {
+  int begin, end;
+};
+// The blocks of a span that any row sees, and the next span's first ones for prefetching.
+struct Span {
+  Head heads[2 * kSpanBlocks];
+  int base;  // position of the first block's first lane
+  int end;   // absolute
+  int num_blocks;
+};
+
+// What rows [first, last] of the span are seen by any of them; tokens ascend with rows.
+inline Seen SeenBy(const Work& w, const Span& span, int first, int last) {
+  const int early = w.first_position + first / w.group, late = w.first_position + last / w.group;
+  const int visible = w.window > 0 ? early - w.window + 1 : 0;
+  const int begin = visible > span.base ? visible : span.base;
+  const int end = late + 1 < span.end ? late + 1 : span.end;
+  return {begin - span.base, end > begin ? end - span.base : begin - span.base};
 }
 
-// Scores of kHeads heads for kBlocks blocks; lanes nobody may see are computed and not used.
-// Meanwhile the next keys and these values are asked for.
-template <int kHeads, int kBlocks>
-void Scores(const AttendArgs& a, const float* q, const Head* heads, float* scores) {
-  __m512 sum[kHeads][kBlocks];
+// Keys or values as the loops below read them: codes of each block, or kBuffered blocks widened.
+template <class T>
+struct Source {
+  const T* at[kSpanBlocks];
+};
+
+// What to ask memory for while scores are computed: a line of each per dimension.
+struct Wanted {
+  const int16_t *k, *v;
+};
+
+// Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used.
+template <int kRows, int kBlocks, class T>
+void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int d_head,
+            const Wanted* wanted, const float* scale, float* scores) {
+  __m512 sum[kRows][kBlocks];
 #pragma GCC unroll 8
-  for (int h = 0; h < kHeads; ++h) {
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum[h][b] = _mm512_setzero_ps();
+    for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_setzero_ps();
   }
-  for (int d = 0; d < a.d_head; ++d) {
+  for (int d = 0; d < d_head; ++d) {
     __m512 k[kBlocks];
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
-      k[b] = Widened(heads[b].k + d * kBlockTokens);
+      k[b] = Widened(keys[b] + d * key_stride);
       // A row of keys is half a line: even rows fetch keys, odd ones values.
-      Prefetch(d % 2 == 0 ? heads[b + kBlocks].k + d * kBlockTokens
-                          : heads[b].v + d * kBlockTokens);
+      if constexpr (sizeof(T) == 2) {
+#ifdef ASK_V_ONLY
+        if (d % 2) Prefetch(wanted[b].v + d * kBlockTokens);
+#else
+        Prefetch((d % 2 == 0 ? wanted[b].k : wanted[b].v) + d * kBlockTokens);
+#endif
+      }
     }
 #pragma GCC unroll 8
-    for (int h = 0; h < kHeads; ++h) {
-      const __m512 query = _mm512_set1_ps(q[h * a.d_head + d]);
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 query = _mm512_set1_ps(q[r][d]);
 #pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) sum[h][b] = _mm512_fmadd_ps(query, k[b], sum[h][b]);
+      for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_fmadd_ps(query, k[b], sum[r][b]);
     }
   }
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
-    const __m512 scale = _mm512_mul_ps(_mm512_loadu_ps(heads[b].k_scale), _mm512_set1_ps(a.scale));
+    const __m512 scale16 = _mm512_loadu_ps(scale + b * kBlockTokens);
 #pragma GCC unroll 8
-    for (int h = 0; h < kHeads; ++h) {
-      _mm512_storeu_ps(scores + h * kSpan + b * kBlockTokens, _mm512_mul_ps(sum[h][b], scale));
+    for (int r = 0; r < kRows; ++r) {
+      _mm512_storeu_ps(scores + r * kScoreStride + b * kBlockTokens,
+                       _mm512_mul_ps(sum[r][b], scale16));
     }
   }
 }
 
-// The lanes of a block that lie in positions [begin, end).
-inline __mmask16 Visible(int block, int begin, int end) {
-  const int first = begin - block * kBlockTokens, last = end - block * kBlockTokens;
+// The lanes of a block that lie in [seen.begin, seen.end).
+inline __mmask16 Visible(int block, const Seen& seen) {
+  const int first = seen.begin - block * kBlockTokens, last = seen.end - block * kBlockTokens;
+  if (last <= 0 || first >= kBlockTokens) return 0;
   const auto from = first > 0 ? static_cast<__mmask16>(~FirstLanes(first)) : __mmask16{0xffff};
   return static_cast<__mmask16>(from & FirstLanes(last));
 }
 
-// Scores of one head to weights, each already times its value's scale. Returns top and sum.
-struct Sums {
-  float top, weight;
-};
-Sums Weigh(const Head* heads, int block_begin, int begin, int end, float* scores) {
-  const int num_blocks = (end + kBlockTokens - 1) / kBlockTokens - block_begin;
-  const __m512 lowest = _mm512_set1_ps(FloatOf(0xff800000u));
+inline __m512 LowestScores() { return _mm512_set1_ps(FloatOf(0xff800000u)); }
+
+// The largest score of a row. A NaN may be lost here; its own weight brings it back.
+template <bool kMasked>
+float Top(const float* scores, int block_begin, int block_end, const Seen& seen) {
+  const __m512 lowest = LowestScores();
   __m512 top = lowest;
-  for (int b = 0; b < num_blocks; ++b) {
-    const __mmask16 seen = Visible(block_begin + b, begin, end);
-    // A NaN may be lost here; its own weight brings it back.
-    top = _mm512_max_ps(top, _mm512_mask_loadu_ps(lowest, seen, scores + b * kBlockTokens));
+  for (int b = block_begin; b < block_end; ++b) {
+    const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
+    top = _mm512_max_ps(top, _mm512_mask_loadu_ps(lowest, lanes, scores + b * kBlockTokens));
   }
-  Sums sums{_mm512_reduce_max_ps(top), 0.0f};
-  const __m512 highest = _mm512_set1_ps(sums.top);
+  return _mm512_reduce_max_ps(top);
+}
+
+// canon.inl's Exp where no argument is above 0. The low bits of x / ln 2 + kRound are the power of
+// two; of a NaN they are anything, and whatever power that makes leaves the NaN as it is.
+inline __m512 ExpOfNonPositive(__m512 x) {
+  const __mmask16 not_tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(kExpLow), _CMP_NLT_UQ);
+  const __m512 round = _mm512_set1_ps(kRound);
+  const __m512 shifted = _mm512_fmadd_ps(x, _mm512_set1_ps(kLog2E), round);
+  const __m512 n = _mm512_sub_ps(shifted, round);
+  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), x);
+  r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), r);
+  __m512 p = _mm512_set1_ps(kExpC[6]);
+#pragma GCC unroll 6
+  for (int i = 5; i >= 0; --i) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC[i]));
+  const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23),
+                                         _mm512_set1_epi32(127 << 23));
+  return _mm512_maskz_mul_ps(not_tiny, p, _mm512_castsi512_ps(power));
+}
+
+// Scores of a row to weights, each already times its value's scale; returns their sum without it.
+// Hidden lanes get weight zero, which a sum of values cannot tell from nothing: it starts from +0
+// and no product is small enough to round to -0.
+template <bool kMasked>
+float Weigh(float top, const float* v_scale, int block_begin, int block_end, const Seen& seen,
+            float* scores) {
+  const __m512 highest = _mm512_set1_ps(top);
   __m512 weight = _mm512_setzero_ps();
-  for (int b = 0; b < num_blocks; ++b) {
-    const __mmask16 seen = Visible(block_begin + b, begin, end);
-    const __m512 score = _mm512_maskz_loadu_ps(seen, scores + b * kBlockTokens);
-    const __m512 part = Exp16(_mm512_sub_ps(score, highest));
-    weight = _mm512_mask_add_ps(weight, seen, weight, part);
-    _mm512_storeu_ps(scores + b * kBlockTokens,
-                     _mm512_mul_ps(part, _mm512_loadu_ps(heads[b].v_scale)));
+  for (int b = block_begin; b < block_end; ++b) {
+    const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
+    float* at = scores + b * kBlockTokens;
+    const __m512 part = ExpOfNonPositive(_mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, at), highest));
+    weight = _mm512_mask_add_ps(weight, lanes, weight, part);
+    const __m512 scale = _mm512_loadu_ps(v_scale + b * kBlockTokens);
+    _mm512_storeu_ps(at, _mm512_maskz_mul_ps(lanes, part, scale));
   }
-  sums.weight = Join16(weight);
-  return sums;
+  return Join16(weight);
 }
 
-// Adds up the values of positions [begin, end) of one span: kHeads heads, kVectors * 16 dimensions.
-// Meanwhile the keys of the next span, kSpanBlocks on, are asked for: as many bytes, or memory
-// would rest while values are added up.
-template <int kHeads, int kVectors>
-void Values(const AttendArgs& a, const Head* heads, int block_begin, int begin, int end,
-            const float* weights, int first_dim, int padded, float* value) {
-  __m512 sum[kHeads][kVectors];
+// Adds the values of positions [begin, end), counted from values[0]'s first, to what `value` holds:
+// kRows rows, kVectors * 16 dimensions.
+template <int kRows, int kVectors, class T>
+void Values(const T* const* values, int64_t value_stride, const int16_t* const* wanted, int begin,
+            int end, const float* weights, int padded, float* value) {
+  __m512 sum[kRows][kVectors];
 #pragma GCC unroll 8
-  for (int h = 0; h < kHeads; ++h) {
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) sum[h][i] = _mm512_setzero_ps();
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_loadu_ps(value + r * padded + i * 16);
   }
-  const int base = block_begin * kBlockTokens;
   for (int j = begin; j < end; ++j) {
-    const int block = (j - base) / kBlockTokens, at = j % kBlockTokens * a.d_head + first_dim;
-    const int16_t* row = heads[block].v + at;
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; i += 2) Prefetch(heads[block + kSpanBlocks].k + at + i * 16);
+    const int64_t at = j % kBlockTokens * value_stride;
+    const T* row = values[j / kBlockTokens] + at;
     __m512 v[kVectors];
-#pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) v[i] = Widened(row + i * 16);
-#pragma GCC unroll 8
-    for (int h = 0; h < kHeads; ++h) {
-      const __m512 weight = _mm512_set1_ps(weights[h * kSpan + j - base]);
-#pragma GCC unroll 8
-      for (int i = 0; i < kVectors; ++i) sum[h][i] = _mm512_fmadd_ps(weight, v[i], sum[h][i]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int h = 0; h < kHeads; ++h) {
-#pragma GCC unroll 8
+#pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) {
-      _mm512_storeu_ps(value + h * padded + first_dim + i * 16, sum[h][i]);
+      v[i] = Widened(row + i * 16);
+      // As many bytes of the next keys, or memory would rest while values are added up.
+      if constexpr (sizeof(T) == 2) {
+#ifdef ASK_T1
+        if (i % 2 == 0) _mm_prefetch((const char*)(wanted[j / kBlockTokens] + at + i * 16), _MM_HINT_T1);
+#else
+        if (i % 2 == 0) Prefetch(wanted[j / kBlockTokens] + at + i * 16);
+#endif
+      }
     }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 weight = _mm512_set1_ps(weights[r * kScoreStride + j]);
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_fmadd_ps(weight, v[i], sum[r][i]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) _mm512_storeu_ps(value + r * padded + i * 16, sum[r][i]);
   }
 }
 
-// One span of one token for kHeads of the group's heads, from `first` on.
-template <int kHeads>
-void SpanOfHeads(const AttendArgs& a, const Work& w, const float* q, const Head* heads,
-                 int block_begin, int begin, int end, int first, Sums* sums) {
-  constexpr int kWide = kHeads >= 4 ? 2 : 4;
-  const int num_blocks = (end + kBlockTokens - 1) / kBlockTokens - block_begin;
-  const float* queries = q + first * a.d_head;
-  float* scores = w.scores + first * kSpan;
-  int b = 0;
-  for (; b + kWide <= num_blocks; b += kWide) {
-    Scores<kHeads, kWide>(a, queries, heads + b, scores + b * kBlockTokens);
+// Calls body.template operator()<kRows>(first row) for tiles that cover all rows.
+template <class F>
+void EachTile(int num_rows, F&& body) {
+  int r = 0;
+  for (; r + kTile <= num_rows; r += kTile) body.template operator()<kTile>(r);
+  if (r + 4 <= num_rows) body.template operator()<4>(r), r += 4;
+  if (r + 2 <= num_rows) body.template operator()<2>(r), r += 2;
+  if (r < num_rows) body.template operator()<1>(r);
+}
+
+inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlockTokens; }
+
+// --- Few rows: codes are widened by each tile -----------------------------------------------------
+
+template <int kRows>
+void ScoresOfFew(const Work& w, const Span& span, int row) {
+  constexpr int kWide = kRows >= 4 ? 2 : 4;
+  const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+  float* scores = w.scores + row * kScoreStride;
+  const int end = RoundedUp(seen.end);
+  int b = seen.begin / kBlockTokens;
+  const auto score = [&]<int kBlocks>() {
+    const int16_t* keys[kBlocks];
+    Wanted wanted[kBlocks];
+    for (int i = 0; i < kBlocks; ++i) {
+      keys[i] = span.heads[b + i].k;
+      wanted[i] = {span.heads[b + i + kBlocks].k, span.heads[b + i].v};
+      Prefetch(span.heads[b + i + kSpanBlocks].k_scale);
+      Prefetch(span.heads[b + i + kSpanBlocks].v_scale);
+    }
+    Scores<kRows, kBlocks>(w.q + row, keys, kBlockTokens, w.d_head, wanted,
+                           w.k_scale + b * kBlockTokens, scores + b * kBlockTokens);
+  };
+  for (; b + kWide <= end; b += kWide) score.template operator()<kWide>();
+  for (; b < end; ++b) score.template operator()<1>();
+}
+
+template <int kRows>
+void ValuesOfFew(const Work& w, const Span& span, int row) {
+  const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+  const int16_t* values[kSpanBlocks];
+  const int16_t* wanted[kSpanBlocks];
+  for (int b = 0; b < span.num_blocks; ++b) {
+    values[b] = span.heads[b].v;
+    wanted[b] = span.heads[b + kSpanBlocks].k;
   }
-  for (; b < num_blocks; ++b) {
-    Scores<kHeads, 1>(a, queries, heads + b, scores + b * kBlockTokens);
-  }
-  for (int h = 0; h < kHeads; ++h) {
-    sums[first + h] = Weigh(heads, block_begin, begin, end, scores + h * kSpan);
-  }
-  float* value = w.value + first * w.padded;
-  constexpr int kVectors = kHeads >= 8 ? 2 : 4;
+  constexpr int kVectors = kRows >= kTile ? 2 : 4;
+  const auto add = [&]<int kWide>(int dim) {
+    const int16_t *from[kSpanBlocks], *next[kSpanBlocks];
+    for (int b = 0; b < span.num_blocks; ++b) from[b] = values[b] + dim, next[b] = wanted[b] + dim;
+    Values<kRows, kWide>(from, w.d_head, next, seen.begin, seen.end, w.scores + row * kScoreStride,
+                         w.padded, w.value + row * w.padded + dim);
+  };
   int d = 0;
-  for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) {
-    Values<kHeads, kVectors>(a, heads, block_begin, begin, end, scores, d, w.padded, value);
-  }
-  for (; d < w.padded; d += 16) {
-    Values<kHeads, 1>(a, heads, block_begin, begin, end, scores, d, w.padded, value);
-  }
+  for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) add.template operator()<kVectors>(d);
+  for (; d < w.padded; d += 16) add.template operator()<1>(d);
 }
 
-void Merge(const Work& w, int slot, const Sums& span, const float* value) {
-  const float before = w.top[slot];
-  const float top = span.top <= before ? before : span.top;
-  const float old_share = Exp(before - top), new_share = Exp(span.top - top);
-  w.top[slot] = top;
-  w.weight[slot] = FusedMulAdd(w.weight[slot], old_share, span.weight * new_share);
-  float* all = w.all + slot * w.padded;
-  const __m512 old16 = _mm512_set1_ps(old_share), new16 = _mm512_set1_ps(new_share);
-  for (int d = 0; d < w.padded; d += 16) {
-    const __m512 added = _mm512_mul_ps(_mm512_loadu_ps(value + d), new16);
-    _mm512_storeu_ps(all + d, _mm512_fmadd_ps(_mm512_loadu_ps(all + d), old16, added));
-  }
-}
+// --- Many rows: codes are widened once for all tiles ---------------------------------------------
 
-void SpanOfToken(const AttendArgs& a, const Work& w, const Head* heads, int block_begin, int t,
-                 int slot, int kv_head, int begin, int end) {
-  const float* q = a.q + t * a.q_stride + int64_t{kv_head} * w.group * a.d_head;
-  Sums sums[kMaxGroup];
-  int h = 0;
-  for (; h + 8 <= w.group; h += 8) {
-    SpanOfHeads<8>(a, w, q, heads, block_begin, begin, end, h, sums);
-  }
-  for (; h + 4 <= w.group; h += 4) {
-    SpanOfHeads<4>(a, w, q, heads, block_begin, begin, end, h, sums);
-  }
-  for (; h + 2 <= w.group; h += 2) {
-    SpanOfHeads<2>(a, w, q, heads, block_begin, begin, end, h, sums);
-  }
-  for (; h < w.group; ++h) SpanOfHeads<1>(a, w, q, heads, block_begin, begin, end, h, sums);
-  for (h = 0; h < w.group; ++h) Merge(w, slot + h, sums[h], w.value + h * w.padded);
-}
-
-inline int FirstVisible(const AttendArgs& a, int position) {
-  return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-}
-
-// Tokens [first, first + w.tokens): span by span, so that a span's keys and values are read from
-// memory once for all of them.
-void AttendTokens(const AttendArgs& a, const Work& w, int first, int count, int kv_head) {
-  for (int i = 0; i < count * w.group; ++i) {
-    const int head = kv_head * w.group + i % w.group;
-    w.top[i] = a.sinks != nullptr ? a.sinks[head] : FloatOf(0xff800000u);
-    w.weight[i] = a.sinks != nullptr ? 1.0f : 0.0f;
-  }
-  for (int i = 0; i < count * w.group * w.padded; ++i) w.all[i] = 0.0f;
-  const int last = a.first_position + first + count - 1;
-  const int start = FirstVisible(a, a.first_position + first);
-  for (int s = start / kSpan; s * kSpan <= last; ++s) {
-    // The blocks of this span that any of the tokens sees; the next span's are for prefetching.
-    const int block_begin = s * kSpan > start ? s * kSpanBlocks : start / kBlockTokens;
-    const int block_end = (s + 1) * kSpan <= last ? (s + 1) * kSpanBlocks : last / kBlockTokens + 1;
-    Head heads[2 * kSpanBlocks];
-    for (int b = block_begin; b < block_end + kSpanBlocks; ++b) {
-      const int known = b <= last / kBlockTokens ? b : last / kBlockTokens;
-      heads[b - block_begin] = HeadOf(a, known, kv_head);
+// A share of the lines that come next, so that asking is spread over the tiles: the keys and
+// scales of what comes next and these blocks' values.
+void AskForShare(const Span& span, int block, int count, int d_head, int share, int num_shares) {
+  const int code_lines = kBlockTokens * d_head * 2 / kLine, lines = 2 * code_lines + 2;
+  const int begin = lines * share / num_shares, end = lines * (share + 1) / num_shares;
+  for (int i = 0; i < count; ++i) {
+    const Head &now = span.heads[block + i], &next = span.heads[block + count + i];
+    const Head& later = span.heads[block + kSpanBlocks + i];  // scales are read span by span
+    const auto* k = reinterpret_cast<const char*>(next.k);
+    const auto* v = reinterpret_cast<const char*>(now.v);
+    for (int line = begin; line < end; ++line) {
+      if (line < code_lines) {
+        Prefetch(k + line * kLine);
+      } else if (line < 2 * code_lines) {
+        Prefetch(v + (line - code_lines) * kLine);
+      } else {
+        Prefetch(line % 2 == 0 ? later.k_scale : later.v_scale);
+      }
     }
+  }
+}
+
+template <int kBlocks>
+void ScoresOfMany(const Work& w, const Span& span, int block) {
+  for (int i = 0; i < kBlocks; ++i) {
+    for (int d = 0; d < w.d_head; ++d) {
+      _mm512_storeu_ps(w.widened + (d * kBlocks + i) * kBlockTokens,
+                       Widened(span.heads[block + i].k + d * kBlockTokens));
+    }
+  }
+  const float* keys[kBlocks];
+  for (int i = 0; i < kBlocks; ++i) keys[i] = w.widened + i * kBlockTokens;
+  EachTile(w.num_rows, [&]<int kRows>(int row) {
+    AskForShare(span, block, kBlocks, w.d_head, row / kTile, (w.num_rows + kTile - 1) / kTile);
+    const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+    if (seen.end <= block * kBlockTokens || seen.begin >= (block + kBlocks) * kBlockTokens) return;
+    Scores<kRows, kBlocks>(w.q + row, keys, kBlocks * kBlockTokens, w.d_head, nullptr,
+                           w.k_scale + block * kBlockTokens,
+                           w.scores + row * kScoreStride + block * kBlockTokens);
+  });
+}
+
+void ValuesOfMany(const Work& w, const Span& span, int block, int count) {
+  for (int i = 0; i < count; ++i) {
+    for (int j = 0; j < kBlockTokens; ++j) {
+      for (int d = 0; d < w.padded; d += 16) {
+        _mm512_storeu_ps(w.widened + (i * kBlockTokens + j) * w.padded + d,
+                         Widened(span.heads[block + i].v + j * w.d_head + d));
+      }
+    }
+  }
+  const int base = block * kBlockTokens;
+  EachTile(w.num_rows, [&]<int kRows>(int row) {
+    const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+    const int begin = seen.begin > base ? seen.begin - base : 0;
+    const int end = seen.end - base < count * kBlockTokens ? seen.end - base : count * kBlockTokens;
+    if (begin >= end) return;
+    constexpr int kVectors = kRows >= kTile ? 2 : 4;
+    const auto add = [&]<int kWide>(int dim) {
+      const float* values[kBuffered];
+      for (int i = 0; i < count; ++i) values[i] = w.widened + i * kBlockTokens * w.padded + dim;
+      Values<kRows, kWide>(values, w.padded, nullptr, begin, end,
+                           w.scores + row * kScoreStride + base, w.padded,
+                           w.value + row * w.padded + dim);
+    };
+    int d = 0;
+    for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) add.template operator()<kVectors>(d);
+    for (; d < w.padded; d += 16) add.template operator()<1>(d);
+  });
+}
+
+// --- One span ------------------------------------------------------------------------------------
+
+void WeighRows(const Work& w, const Span& span) {
+  EachTile(w.num_rows, [&]<int kRows>(int row) {
+    // A tile's values are added up together, so each row has a weight wherever the tile sees.
+    const Seen tile = SeenBy(w, span, row, row + kRows - 1);
+    const int begin = tile.begin / kBlockTokens, end = RoundedUp(tile.end);
+    for (int r = row; r < row + kRows; ++r) {
+      const Seen seen = SeenBy(w, span, r, r);
+      const bool all = seen.begin <= begin * kBlockTokens && seen.end >= end * kBlockTokens;
+      float* scores = w.scores + r * kScoreStride;
+      w.span_top[r] = all ? Top<false>(scores, begin, end, seen) : Top<true>(scores, begin, end, seen);
+    }
+    for (int r = row; r < row + kRows; ++r) {
+      const Seen seen = SeenBy(w, span, r, r);
+      const bool all = seen.begin <= begin * kBlockTokens && seen.end >= end * kBlockTokens;
+      float* scores = w.scores + r * kScoreStride;
+      w.span_weight[r] = (all ? Weigh<false> : Weigh<true>)(w.span_top[r], w.v_scale, begin, end,
+                                                            seen, scores);
+    }
+  });
+}
+
+// Sixteen rows at a time, but a row that sees nothing of the span stays as it is.
+void MergeSpan(const Work& w, const Span& span) {
+  for (int first = 0; first < w.num_rows; first += 16) {
+    const int count = w.num_rows - first < 16 ? w.num_rows - first : 16;
+    __mmask16 rows = 0;
     for (int i = 0; i < count; ++i) {
-      const int position = a.first_position + first + i;
-      const int visible = FirstVisible(a, position);
-      const int begin = s * kSpan > visible ? s * kSpan : visible;
-      const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
-      if (begin >= end) continue;
-      const int block = begin / kBlockTokens;
-      SpanOfToken(a, w, heads + (block - block_begin), block, first + i, i * w.group, kv_head,
-                  begin, end);
+      const Seen seen = SeenBy(w, span, first + i, first + i);
+      if (seen.begin < seen.end) rows = static_cast<__mmask16>(rows | 1u << i);
+    }
+    const __m512 before = _mm512_maskz_loadu_ps(rows, w.top + first);
+    const __m512 now = _mm512_maskz_loadu_ps(rows, w.span_top + first);
+    const __mmask16 stays = _mm512_cmp_ps_mask(now, before, _CMP_LE_OQ);
+    const __m512 top = _mm512_mask_blend_ps(stays, now, before);
+    alignas(64) float old_share[16], new_share[16];
+    const __m512 old16 = ExpOfNonPositive(_mm512_sub_ps(before, top));
+    const __m512 new16 = ExpOfNonPositive(_mm512_sub_ps(now, top));
+    _mm512_store_ps(old_share, old16);
+    _mm512_store_ps(new_share, new16);
+    const __m512 added =
+        _mm512_mul_ps(_mm512_maskz_loadu_ps(rows, w.span_weight + first), new16);
+    const __m512 weight =
+        _mm512_fmadd_ps(_mm512_maskz_loadu_ps(rows, w.weight + first), old16, added);
+    _mm512_mask_storeu_ps(w.top + first, rows, top);
+    _mm512_mask_storeu_ps(w.weight + first, rows, weight);
+    for (int i = 0; i < count; ++i) {
+      if ((rows >> i & 1) == 0) continue;
+      float *value = w.value + (first + i) * w.padded, *all = w.all + (first + i) * w.padded;
+      const __m512 was = _mm512_set1_ps(old_share[i]), is = _mm512_set1_ps(new_share[i]);
+      for (int d = 0; d < w.padded; d += 16) {
+        const __m512 part = _mm512_mul_ps(_mm512_loadu_ps(value + d), is);
+        _mm512_storeu_ps(all + d, _mm512_fmadd_ps(_mm512_loadu_ps(all + d), was, part));
+      }
     }
   }
-  for (int i = 0; i < count * w.group; ++i) {
-    const __m512 inverse = _mm512_set1_ps(1.0f / w.weight[i]);
-    float* out = a.out + (first + i / w.group) * a.q_stride +
-                 (int64_t{kv_head} * w.group + i % w.group) * a.d_head;
+}
+
+void AddSpan(const AttendArgs& a, const Work& w, const Span& span) {
+  for (int b = 0; b < span.num_blocks; ++b) {
+    const __m512 scale =
+        _mm512_mul_ps(_mm512_loadu_ps(span.heads[b].k_scale), _mm512_set1_ps(a.scale));
+    _mm512_storeu_ps(w.k_scale + b * kBlockTokens, scale);
+    _mm512_storeu_ps(w.v_scale + b * kBlockTokens, _mm512_loadu_ps(span.heads[b].v_scale));
+  }
+  for (int i = 0; i < w.num_rows * w.padded; i += 16) {
+    _mm512_storeu_ps(w.value + i, _mm512_setzero_ps());
+  }
+  if (w.num_rows <= kFewRows) {
+    EachTile(w.num_rows, [&]<int kRows>(int row) { ScoresOfFew<kRows>(w, span, row); });
+    WeighRows(w, span);
+    EachTile(w.num_rows, [&]<int kRows>(int row) { ValuesOfFew<kRows>(w, span, row); });
+  } else {
+    int b = 0;
+    for (; b + kBuffered <= span.num_blocks; b += kBuffered) ScoresOfMany<kBuffered>(w, span, b);
+    for (; b < span.num_blocks; ++b) ScoresOfMany<1>(w, span, b);
+    WeighRows(w, span);
+    for (b = 0; b < span.num_blocks; b += kBuffered) {
+      const int left = span.num_blocks - b;
+      ValuesOfMany(w, span, b, left < kBuffered ? left : kBuffered);
+    }
+  }
+}
+
+// --- All spans -----------------------------------------------------------------------------------
+
+// Rows of tokens [first, first + count), which start from the sink, a score of weight one and no
+// value, or from nothing.
+void StartRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
+  w.num_rows = count * w.group;
+  w.first_position = a.first_position + first;
+  for (int r = 0; r < w.num_rows; ++r) {
+    const int head = kv_head * w.group + r % w.group;
+    w.q[r] = a.q + (first + r / w.group) * a.q_stride + int64_t{head} * a.d_head;
+    w.top[r] = a.sinks != nullptr ? a.sinks[head] : FloatOf(0xff800000u);
+    w.weight[r] = a.sinks != nullptr ? 1.0f : 0.0f;
+  }
+  for (int i = 0; i < w.num_rows * w.padded; ++i) w.all[i] = 0.0f;
+}
+
+void FinishRows(const AttendArgs& a, const Work& w) {
+  for (int r = 0; r < w.num_rows; ++r) {
+    const __m512 inverse = _mm512_set1_ps(1.0f / w.weight[r]);
+    float* out = a.out + (w.q[r] - a.q);
     for (int d = 0; d < a.d_head; d += 16) {
       _mm512_mask_storeu_ps(out + d, FirstLanes(a.d_head - d),
-                            _mm512_mul_ps(_mm512_loadu_ps(w.all + i * w.padded + d), inverse));
+                            _mm512_mul_ps(_mm512_loadu_ps(w.all + r * w.padded + d), inverse));
+    }
+  }
+}
+
+inline int LastPosition(const Work& w) { return w.first_position + (w.num_rows - 1) / w.group; }
+
+// The blocks of span s that the rows see.
+void FindSpan(const AttendArgs& a, const Work& w, int s, Span& span) {
+  const int last = LastPosition(w), start = FirstVisible(a, w.first_position);
+  const int block_begin = s * kSpan > start ? s * kSpanBlocks : start / kBlockTokens;
+  const int block_end = (s + 1) * kSpan <= last ? (s + 1) * kSpanBlocks : last / kBlockTokens + 1;
+  span.base = block_begin * kBlockTokens;
+  span.end = (s + 1) * kSpan;
+  span.num_blocks = block_end - block_begin;
+}
+
+// What is asked for beyond the last block is the start of the next KV head, which is likely to be
+// taken next.
+void FindHeads(const AttendArgs& a, const Work& w, int kv_head, Span& span) {
+  const int next_head = kv_head + 1 < a.n_kv_heads ? kv_head + 1 : kv_head;
+  const int last = LastPosition(w), start = FirstVisible(a, w.first_position);
+  int block = span.base / kBlockTokens, head = kv_head;
+  for (int i = 0; i < span.num_blocks + kSpanBlocks; ++i) {
+    span.heads[i] = HeadOf(a, block, head);
+    if (++block > last / kBlockTokens) block = start / kBlockTokens, head = next_head;
+  }
+}
+
+// Span by span, so that its keys and values are read from memory once for all the rows.
+void AttendRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
+  StartRows(a, first, count, kv_head, w);
+  const SpanRange spans = SpansOf(a, first, count);
+  for (int s = spans.begin; s < spans.end; ++s) {
+    Span span;
+    FindSpan(a, w, s, span);
+    FindHeads(a, w, kv_head, span);
+    if (a.parts != nullptr) {
+      TakePart(a, s, kv_head, first, w);
+      AddSpan(a, w, span);
+    } else {
+      AddSpan(a, w, span);
+      MergeSpan(w, span);
+    }
+  }
+  if (a.parts == nullptr) FinishRows(a, w);
+}
+
+void MergeRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
+  StartRows(a, first, count, kv_head, w);
+  const SpanRange spans = SpansOf(a, first, count);
+  for (int s = spans.begin; s < spans.end; ++s) {
+    Span span;
+    FindSpan(a, w, s, span);
+    TakePart(a, s, kv_head, first, w);
+    MergeSpan(w, span);
+  }
+  FinishRows(a, w);
+}
+
+using RowsKernel = void (*)(const AttendArgs& a, int first, int count, int kv_head, Work& w);
+void EachRows(const AttendArgs& a, int kv_begin, int kv_end, RowsKernel kernel) {
+  Work w;
+  Place(a, w);
+  const int tokens = kAttendRows / w.group;
+  for (int kv_head = kv_begin; kv_head < kv_end; ++kv_head) {
+    for (int t = 0; t < a.count; t += tokens) {
+      kernel(a, t, a.count - t < tokens ? a.count - t : tokens, kv_head, w);
     }
   }
 }
 
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
-  const Work w = WorkIn(a);
-  for (int kv_head = kv_begin; kv_head < kv_end; ++kv_head) {
-    for (int t = 0; t < a.count; t += w.tokens) {
-      const int count = a.count - t < w.tokens ? a.count - t : w.tokens;
-      AttendTokens(a, w, t, count, kv_head);
-    }
-  }
+  EachRows(a, kv_begin, kv_end, AttendRows);
+}
+void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
+  EachRows(a, kv_begin, kv_end, MergeRows);
 }
 
 }  // namespace
 
-AttendKernel Avx512Attend() { return Attend; }
+AttendKernels Avx512Attend() { return {Attend, MergeSpans}; }
 
 }  // namespace hearth

@@ -8,11 +8,14 @@ struct MatmulKernels {
   void (*mxfp4)(const MatmulArgs& args, int panel_begin, int panel_end);
   void (*q8)(const MatmulArgs& args, int panel_begin, int panel_end);
 };
-using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
+struct AttendKernels {
+  void (*attend)(const AttendArgs& args, int kv_begin, int kv_end);
+  void (*merge_spans)(const AttendArgs& args, int kv_begin, int kv_end);
+};
 
 MatmulKernels Avx512Matmuls();
-AttendKernel Avx512Attend();
+AttendKernels Avx512Attend();
 MatmulKernels Avx2Matmuls();
-AttendKernel Avx2Attend();
+AttendKernels Avx2Attend();
 
 }  // namespace hearth

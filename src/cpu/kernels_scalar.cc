@@ -12,6 +12,8 @@ namespace {
 
 #include "cpu/canon.inl"
 
+#include "cpu/attend_parts.inl"
+
 // One scale per chunk, 16-bit values rounded to nearest even. A chunk that holds a NaN or an
 // infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
 void Quantise(const float* values, const Activations& x, int row) {
@@ -223,32 +225,62 @@ void Merge(const Partial& span, int d_head, Partial& all) {
 }
 
 // Starts from the sink, a score of weight one and no value, or from nothing.
-void AttendHead(const AttendArgs& a, int t, int head) {
-  const int position = a.first_position + t;
-  const int visible = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-  const int kv_head = head / (a.n_heads / a.n_kv_heads);
-  const float* q = a.q + t * a.q_stride + head * a.d_head;
-  float* scores = a.scratch;
-  Partial all{0.0f, 0.0f, a.scratch + kSpan};
-  Partial span{0.0f, 0.0f, a.scratch + kSpan + kMaxHeadDim};
-  all.top = a.sinks != nullptr ? a.sinks[head] : FloatOf(0xff800000u);
-  all.weight = a.sinks != nullptr ? 1.0f : 0.0f;
-  for (int d = 0; d < a.d_head; ++d) all.value[d] = 0.0f;
-  for (int s = visible / kSpan; s * kSpan <= position; ++s) {
-    const int begin = s * kSpan > visible ? s * kSpan : visible;
-    const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
-    Span(a, q, kv_head, begin, end, scores, span);
-    Merge(span, a.d_head, all);
-  }
+Partial StartOf(const AttendArgs& a, int head, float* value) {
+  for (int d = 0; d < a.d_head; ++d) value[d] = 0.0f;
+  if (a.sinks == nullptr) return {FloatOf(0xff800000u), 0.0f, value};
+  return {a.sinks[head], 1.0f, value};
+}
+
+void Finish(const AttendArgs& a, int t, int head, const Partial& all) {
   const float inverse = 1.0f / all.weight;
   float* out = a.out + t * a.q_stride + head * a.d_head;
   for (int d = 0; d < a.d_head; ++d) out[d] = all.value[d] * inverse;
+}
+
+// Spans merge in ascending order; what is to be merged later is left in `parts`.
+void AttendHead(const AttendArgs& a, int t, int head) {
+  const int position = a.first_position + t, visible = FirstVisible(a, position);
+  const int group = a.n_heads / a.n_kv_heads, kv_head = head / group;
+  const float* q = a.q + t * a.q_stride + head * a.d_head;
+  Partial all = StartOf(a, head, a.scratch + kSpan);
+  const SpanRange spans = SpansOf(a, t, 1);
+  for (int s = spans.begin; s < spans.end; ++s) {
+    const int begin = s * kSpan > visible ? s * kSpan : visible;
+    const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
+    Partial span{0.0f, 0.0f, a.scratch + kSpan + kMaxHeadDim};
+    if (a.parts == nullptr) {
+      Span(a, q, kv_head, begin, end, a.scratch, span);
+      Merge(span, a.d_head, all);
+    } else {
+      const SpanPart part = PartOf(a, s, kv_head, t * group + head % group);
+      span.value = part.value;
+      Span(a, q, kv_head, begin, end, a.scratch, span);
+      *part.top = span.top;
+      *part.weight = span.weight;
+    }
+  }
+  if (a.parts == nullptr) Finish(a, t, head, all);
 }
 
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
   const int group = a.n_heads / a.n_kv_heads;
   for (int t = 0; t < a.count; ++t) {
     for (int head = kv_begin * group; head < kv_end * group; ++head) AttendHead(a, t, head);
+  }
+}
+
+void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
+  const int group = a.n_heads / a.n_kv_heads;
+  for (int t = 0; t < a.count; ++t) {
+    const SpanRange spans = SpansOf(a, t, 1);
+    for (int head = kv_begin * group; head < kv_end * group; ++head) {
+      Partial all = StartOf(a, head, a.scratch);
+      for (int s = spans.begin; s < spans.end; ++s) {
+        const SpanPart part = PartOf(a, s, head / group, t * group + head % group);
+        Merge({*part.top, *part.weight, part.value}, a.d_head, all);
+      }
+      Finish(a, t, head, all);
+    }
   }
 }
 
@@ -306,7 +338,7 @@ bool Softmax(float* values, int n) {
 const KernelTable& ScalarKernels() {
   static constexpr KernelTable kTable = {"scalar", Quantise,  MatmulMxfp4, MatmulQ8,
                                          DotRows,  Attend,    RmsNorm,     Glu,
-                                         Rope,     AddScaled, Softmax};
+                                         Rope,     AddScaled, Softmax,     MergeSpans};
   return kTable;
 }
 

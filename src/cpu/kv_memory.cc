@@ -2,7 +2,7 @@
 #include "cpu/kv_memory.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <limits>
 
 #include "base/check.h"
@@ -48,24 +48,28 @@ std::span<std::byte> KvMemory::block(KvGroup group, int id) {
 
 namespace {
 
-// One head to int16 and a scale. A head that holds no number gets a NaN scale, which spoils every
-// later token of its own sequence and nothing else.
-float QuantiseHead(const float* values, int n, int16_t* codes, int stride) {
+// One head to int16 and a scale, rounded to nearest even. A head that holds no number gets a NaN
+// scale, which spoils every later token of its own sequence and nothing else. Written so that a
+// compiler makes vectors of it: no call of the C library, no floating-point comparison per value.
+float QuantiseHead(const float* values, int n, int16_t* codes) {
   constexpr float kMax = 32767.0f;
-  float top = 0.0f;
-  bool finite = true;
+  // Adding and taking away 1.5 * 2^23 rounds a small float to the nearest integer, ties to even.
+  constexpr float kRound = 12582912.0f;
+  int32_t top_bits = 0;  // magnitudes compare as integers, and NaN above all
   for (int i = 0; i < n; ++i) {
-    const float magnitude = std::fabs(values[i]);
-    finite = finite && std::isfinite(magnitude);
-    top = std::max(top, magnitude);
+    top_bits = std::max(top_bits, std::bit_cast<int32_t>(values[i]) & 0x7fffffff);
   }
+  if (top_bits >= 0x7f800000) {
+    std::fill_n(codes, n, int16_t{0});
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  const auto top = std::bit_cast<float>(top_bits);
   // Below 2^-100 the inverse would overflow; such a head is as good as zero.
-  const float inverse = finite && top >= 0x1p-100f ? kMax / top : 0.0f;
+  const float inverse = top >= 0x1p-100f ? kMax / top : 0.0f;
   for (int i = 0; i < n; ++i) {
-    const float scaled = finite ? values[i] * inverse : 0.0f;
-    codes[i * stride] = static_cast<int16_t>(std::nearbyint(scaled));
+    codes[i] = static_cast<int16_t>(static_cast<int32_t>((values[i] * inverse + kRound) - kRound));
   }
-  return finite ? top / kMax : std::numeric_limits<float>::quiet_NaN();
+  return top / kMax;
 }
 
 }  // namespace
@@ -79,9 +83,11 @@ void KvMemory::Write(int layer, int block, int position, const float* k, const f
   for (int head = 0; head < n_kv_heads_; ++head) {
     auto* codes = reinterpret_cast<int16_t*>(at);
     auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head_);
-    scales[lane] = QuantiseHead(k + head * d_head_, d_head_, codes + lane, kBlockTokens);
+    int16_t keys[kMaxHeadDim];
+    scales[lane] = QuantiseHead(k + head * d_head_, d_head_, keys);
+    for (int d = 0; d < d_head_; ++d) codes[d * kBlockTokens + lane] = keys[d];
     scales[kBlockTokens + lane] =
-        QuantiseHead(v + head * d_head_, d_head_, codes + (kBlockTokens + lane) * d_head_, 1);
+        QuantiseHead(v + head * d_head_, d_head_, codes + (kBlockTokens + lane) * d_head_);
     at += KvHeadBytes(d_head_);
   }
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written against the plain words of docs/numerics.md, by way of the C library's rounding.
+#include "cpu/kv_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/kernels.h"
+#include "testing/kernels.h"
+#include "testing/rounds.h"
+
+namespace hearth {
+namespace {
+
+using testing::Rng;
+using testing::SameFloat;
+
+struct Head {
+  std::vector<int16_t> codes;
+  float scale;
+};
+Head Expected(const float* values, int n) {
+  Head head{std::vector<int16_t>(static_cast<size_t>(n), 0), 0.0f};
+  float top = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    if (!std::isfinite(values[i])) {
+      head.scale = std::numeric_limits<float>::quiet_NaN();
+      return head;
+    }
+    top = std::max(top, std::fabs(values[i]));
+  }
+  head.scale = top / 32767.0f;
+  if (top < 0x1p-100f) return head;
+  for (int i = 0; i < n; ++i) {
+    head.codes[static_cast<size_t>(i)] =
+        static_cast<int16_t>(std::nearbyint(values[i] * (32767.0f / top)));
+  }
+  return head;
+}
+
+std::vector<float> Values(int n, Rng& rng) {
+  std::vector<float> values = rng.Normals(n);
+  const int kind = rng.Int(0, 7);
+  const float size = std::ldexp(1.0f, rng.Int(-148, 120));
+  for (float& value : values) {
+    if (kind == 0) value = rng.AnyFinite();
+    if (kind == 1) value *= size;
+    // Ties: halves of what the scale 1 rounds to.
+    if (kind == 2) value = static_cast<float>(rng.Int(-65534, 65534)) * 0.5f;
+    if (kind == 3) value = rng.OneIn(2) ? 0.0f : -0.0f;
+  }
+  if (kind == 2) values[0] = 32767.0f;
+  if (kind == 4) values[static_cast<size_t>(rng.Int(0, n - 1))] = std::nanf("");
+  if (kind == 5) values[static_cast<size_t>(rng.Int(0, n - 1))] = -std::numeric_limits<float>::infinity();
+  return values;
+}
+
+TEST(KvMemory, WritesWhatTheDefinitionSays) {
+  Rng rng(41);
+  for (int round = 0; round < Rounds(300); ++round) {
+    ModelSpec spec;
+    spec.n_kv_heads = rng.Int(1, 3);
+    spec.d_head = rng.OneIn(3) ? rng.Int(1, kMaxHeadDim) : 64;
+    spec.layers.resize(2);
+    auto memory = KvMemory::Make(spec, 3, 0);
+    ASSERT_TRUE(memory.ok());
+    const int n = spec.d_head, position = rng.Int(0, 100), lane = position % kBlockTokens;
+    std::vector<float> k, v;
+    for (int head = 0; head < spec.n_kv_heads; ++head) {
+      for (const float value : Values(n, rng)) k.push_back(value);
+      for (const float value : Values(n, rng)) v.push_back(value);
+    }
+    const std::span<std::byte> block = memory->block(KvGroup::kFull, 2);
+    std::fill(block.begin(), block.end(), std::byte{0x5a});
+    memory->Write(1, 2, position, k.data(), v.data());
+    const std::byte* at = block.data() + memory->layer(1).offset;
+    for (int head = 0; head < spec.n_kv_heads; ++head, at += KvHeadBytes(n)) {
+      const Head keys = Expected(&k[static_cast<size_t>(head * n)], n);
+      const Head values = Expected(&v[static_cast<size_t>(head * n)], n);
+      std::vector<int16_t> codes(static_cast<size_t>(2 * kBlockTokens * n));
+      std::memcpy(codes.data(), at, codes.size() * 2);
+      float scales[2 * kBlockTokens];
+      std::memcpy(scales, at + codes.size() * 2, sizeof scales);
+      for (int d = 0; d < n; ++d) {
+        ASSERT_EQ(codes[static_cast<size_t>(d * kBlockTokens + lane)],
+                  keys.codes[static_cast<size_t>(d)]);
+        ASSERT_EQ(codes[static_cast<size_t>((kBlockTokens + lane) * n + d)],
+                  values.codes[static_cast<size_t>(d)]);
+      }
+      ASSERT_TRUE(SameFloat(scales[lane], keys.scale));
+      ASSERT_TRUE(SameFloat(scales[kBlockTokens + lane], values.scale));
+      // A neighbour's codes are left alone.
+      ASSERT_EQ(codes[static_cast<size_t>((lane + 1) % kBlockTokens)], 0x5a5a);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth
