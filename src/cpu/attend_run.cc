@@ -32,8 +32,7 @@ void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int
   if (slice.count > kMostTokensCut || end - begin <= each) {
     for (int head = 0; head < common.n_kv_heads; ++head) {
       for (int i = 0; i < slice.count; i += kTaskTokens) {
-        tasks_.push_back(
-            {index, i, std::min(kTaskTokens, slice.count - i), head, begin, end, -1});
+        tasks_.push_back({index, i, std::min(kTaskTokens, slice.count - i), head, begin, end, -1});
       }
     }
     return;

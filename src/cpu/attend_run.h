@@ -11,9 +11,9 @@ namespace hearth {
 
 // Consecutive tokens of one sequence.
 struct AttendSlice {
-  int64_t row;            // of the first token, in q and out
+  int64_t row;  // of the first token, in q and out
   int count, first_position;
-  const int32_t* table;   // the sequence's blocks
+  const int32_t* table;  // the sequence's blocks
 };
 
 // Thread: one at a time.

@@ -85,9 +85,9 @@ constexpr int64_t AttendPartFloats(int count, int n_heads, int d_head) {
 }
 constexpr int64_t KvHeadBytes(int d_head) { return 16 * (int64_t{4} * d_head + 8); }
 inline constexpr int kAttendRows = 128;  // query heads, of several tokens, taken together at most
-// Two blocks widened, a span's scales, and per row scores, values twice and a few sums.
+// Eight blocks widened, a span's scales, and per row scores, values twice and a few sums.
 inline constexpr size_t kAttendScratch =
-    2 * 16 * kMaxHeadDim + 2 * kSpan + size_t{kAttendRows} * (kSpan + 16 + 2 * kMaxHeadDim + 4);
+    8 * 16 * kMaxHeadDim + 2 * kSpan + size_t{kAttendRows} * (kSpan + 16 + 2 * kMaxHeadDim + 4);
 
 struct KernelTable {
   const char* isa;

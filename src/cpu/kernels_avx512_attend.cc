@@ -19,16 +19,20 @@ namespace {
 #include "cpu/avx512_math.inl"
 
 constexpr int kSpanBlocks = kSpan / kBlockTokens;
-constexpr int kTile = 8;       // rows
-constexpr int kBuffered = 2;   // blocks that are widened together
-constexpr int kFewRows = 16;   // up to here each tile widens for itself
-constexpr int kLine = 64;      // bytes
+constexpr int kTile = 8;      // rows
+constexpr int kBuffered = 8;  // blocks that are widened together
+constexpr int kFewRows = 16;  // up to here each tile widens for itself
+constexpr int kLine = 64;     // bytes
 // Scores of a row, not a power of two apart: a tile's rows would share a few sets of the cache.
 constexpr int kScoreStride = kSpan + kBlockTokens;
 
 // Always inline: g++ 12 takes it for a function without effect and drops its calls.
 [[gnu::always_inline]] inline void Prefetch(const void* at) {
   _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0);
+}
+// Into the second level only: half a span of keys or values would fill the first.
+[[gnu::always_inline]] inline void PrefetchFar(const void* at) {
+  _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T1);
 }
 
 // One KV head of one block.
@@ -53,10 +57,10 @@ inline __m512 Widened(const float* values) { return _mm512_loadu_ps(values); }
 // Rows [0, num_rows) of one KV head: their queries, and what is kept between and within spans.
 // Vectors of values are padded to whole registers.
 struct Work {
-  float* widened;               // kBuffered blocks of keys or values
-  float *k_scale, *v_scale;     // [kSpan]: the keys' already times the attention's scale
-  float* scores;                // [rows, kScoreStride], then the weights
-  float *value, *all;           // [rows, padded]: of this span, of all so far
+  float* widened;            // kBuffered blocks of keys or values
+  float *k_scale, *v_scale;  // [kSpan]: the keys' already times the attention's scale
+  float* scores;             // [rows, kScoreStride], then the weights
+  float *value, *all;        // [rows, padded]: of this span, of all so far
   float *span_top, *span_weight, *top, *weight;  // [rows]
   const float* q[kAttendRows];
   int first_position;  // of row 0
@@ -130,6 +134,7 @@ void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_setzero_ps();
   }
+#pragma GCC unroll 4
   for (int d = 0; d < d_head; ++d) {
     __m512 k[kBlocks];
 #pragma GCC unroll 4
@@ -137,8 +142,11 @@ void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int
       k[b] = Widened(keys[b] + d * key_stride);
       // A row of keys is half a line: even rows fetch keys, odd ones values.
       if constexpr (sizeof(T) == 2) {
-#ifdef ASK_V_ONLY
-        if (d % 2) Prefetch(wanted[b].v + d * kBlockTokens);
+#if defined(ASK_V_T1) || defined(SPAN_AHEAD)
+        if (d % 2 == 0)
+          Prefetch(wanted[b].k + d * kBlockTokens);
+        else
+          PrefetchFar(wanted[b].v + d * kBlockTokens);
 #else
         Prefetch((d % 2 == 0 ? wanted[b].k : wanted[b].v) + d * kBlockTokens);
 #endif
@@ -201,23 +209,27 @@ inline __m512 ExpOfNonPositive(__m512 x) {
   return _mm512_maskz_mul_ps(not_tiny, p, _mm512_castsi512_ps(power));
 }
 
-// Scores of a row to weights, each already times its value's scale; returns their sum without it.
-// Hidden lanes get weight zero, which a sum of values cannot tell from nothing: it starts from +0
-// and no product is small enough to round to -0.
-template <bool kMasked>
-float Weigh(float top, const float* v_scale, int block_begin, int block_end, const Seen& seen,
-            float* scores) {
-  const __m512 highest = _mm512_set1_ps(top);
-  __m512 weight = _mm512_setzero_ps();
+// Scores of kRows rows, kScoreStride apart, to weights, each already times its value's scale;
+// leaves their sums without it in `weight`. Hidden lanes get weight zero, which a sum of values
+// cannot tell from nothing: it starts from +0 and no product is small enough to round to -0.
+template <int kRows, bool kMasked>
+void Weigh(const float* top, const float* v_scale, int block_begin, int block_end, const Seen& seen,
+           float* scores, float* weight) {
+  __m512 highest[kRows], sum[kRows];
+  for (int r = 0; r < kRows; ++r) highest[r] = _mm512_set1_ps(top[r]), sum[r] = _mm512_setzero_ps();
   for (int b = block_begin; b < block_end; ++b) {
     const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
-    float* at = scores + b * kBlockTokens;
-    const __m512 part = ExpOfNonPositive(_mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, at), highest));
-    weight = _mm512_mask_add_ps(weight, lanes, weight, part);
     const __m512 scale = _mm512_loadu_ps(v_scale + b * kBlockTokens);
-    _mm512_storeu_ps(at, _mm512_maskz_mul_ps(lanes, part, scale));
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      float* at = scores + r * kScoreStride + b * kBlockTokens;
+      const __m512 part =
+          ExpOfNonPositive(_mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, at), highest[r]));
+      sum[r] = _mm512_mask_add_ps(sum[r], lanes, sum[r], part);
+      _mm512_storeu_ps(at, _mm512_maskz_mul_ps(lanes, part, scale));
+    }
   }
-  return Join16(weight);
+  for (int r = 0; r < kRows; ++r) weight[r] = Join16(sum[r]);
 }
 
 // Adds the values of positions [begin, end), counted from values[0]'s first, to what `value` holds:
@@ -225,34 +237,51 @@ float Weigh(float top, const float* v_scale, int block_begin, int block_end, con
 template <int kRows, int kVectors, class T>
 void Values(const T* const* values, int64_t value_stride, const int16_t* const* wanted, int begin,
             int end, const float* weights, int padded, float* value) {
+  // Widened values lie one after the other, codes block by block.
+  constexpr int kStep = sizeof(T) == 2 ? kBlockTokens : kBuffered * kBlockTokens;
   __m512 sum[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_loadu_ps(value + r * padded + i * 16);
   }
-  for (int j = begin; j < end; ++j) {
-    const int64_t at = j % kBlockTokens * value_stride;
-    const T* row = values[j / kBlockTokens] + at;
-    __m512 v[kVectors];
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) {
-      v[i] = Widened(row + i * 16);
-      // As many bytes of the next keys, or memory would rest while values are added up.
-      if constexpr (sizeof(T) == 2) {
-#ifdef ASK_T1
-        if (i % 2 == 0) _mm_prefetch((const char*)(wanted[j / kBlockTokens] + at + i * 16), _MM_HINT_T1);
-#else
-        if (i % 2 == 0) Prefetch(wanted[j / kBlockTokens] + at + i * 16);
+#ifdef EVEN
+  const bool even =
+      (reinterpret_cast<uintptr_t>(wanted ? wanted[begin / kStep] : nullptr) & 64) == 0;
 #endif
-      }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m512 weight = _mm512_set1_ps(weights[r * kScoreStride + j]);
+  for (int first = begin; first < end;) {
+    const int block = first / kStep, last = (block + 1) * kStep < end ? (block + 1) * kStep : end;
+    const int64_t skipped = (first - block * kStep) * value_stride;
+    const T* row = values[block] + skipped;
+    const int16_t* next = sizeof(T) == 2 ? wanted[block] + skipped : nullptr;
+#pragma GCC unroll 2
+    for (int j = first; j < last; ++j) {
+      __m512 v[kVectors];
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_fmadd_ps(weight, v[i], sum[r][i]);
+      for (int i = 0; i < kVectors; ++i) {
+        v[i] = Widened(row + i * 16);
+        // As many bytes of the next keys, or memory would rest while values are added up.
+        if constexpr (sizeof(T) == 2) {
+#ifdef EVEN
+          if (even && i % 2 == 0) PrefetchFar(next + i * 16);
+#else
+          if (i % 2 == 0) PrefetchFar(next + i * 16);
+#endif
+#if defined(NEAR_V) || defined(SPAN_AHEAD)
+          if (i % 2 == 0) Prefetch(row + 8 * value_stride + i * 16);
+#endif
+        }
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const __m512 weight = _mm512_set1_ps(weights[r * kScoreStride + j]);
+#pragma GCC unroll 4
+        for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_fmadd_ps(weight, v[i], sum[r][i]);
+      }
+      row += value_stride;
+      if constexpr (sizeof(T) == 2) next += value_stride;
     }
+    first = last;
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -273,7 +302,8 @@ void EachTile(int num_rows, F&& body) {
 
 inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlockTokens; }
 
-// --- Few rows: codes are widened by each tile -----------------------------------------------------
+// --- Few rows: codes are widened by each tile
+// -----------------------------------------------------
 
 template <int kRows>
 void ScoresOfFew(const Work& w, const Span& span, int row) {
@@ -287,7 +317,11 @@ void ScoresOfFew(const Work& w, const Span& span, int row) {
     Wanted wanted[kBlocks];
     for (int i = 0; i < kBlocks; ++i) {
       keys[i] = span.heads[b + i].k;
+#ifdef SPAN_AHEAD
+      wanted[i] = {span.heads[b + i + kBlocks].k, span.heads[b + i + kSpanBlocks].k};
+#else
       wanted[i] = {span.heads[b + i + kBlocks].k, span.heads[b + i].v};
+#endif
       Prefetch(span.heads[b + i + kSpanBlocks].k_scale);
       Prefetch(span.heads[b + i + kSpanBlocks].v_scale);
     }
@@ -305,7 +339,11 @@ void ValuesOfFew(const Work& w, const Span& span, int row) {
   const int16_t* wanted[kSpanBlocks];
   for (int b = 0; b < span.num_blocks; ++b) {
     values[b] = span.heads[b].v;
+#ifdef SPAN_AHEAD
+    wanted[b] = span.heads[b + kSpanBlocks].v;
+#else
     wanted[b] = span.heads[b + kSpanBlocks].k;
+#endif
   }
   constexpr int kVectors = kRows >= kTile ? 2 : 4;
   const auto add = [&]<int kWide>(int dim) {
@@ -327,7 +365,8 @@ void AskForShare(const Span& span, int block, int count, int d_head, int share, 
   const int code_lines = kBlockTokens * d_head * 2 / kLine, lines = 2 * code_lines + 2;
   const int begin = lines * share / num_shares, end = lines * (share + 1) / num_shares;
   for (int i = 0; i < count; ++i) {
-    const Head &now = span.heads[block + i], &next = span.heads[block + count + i];
+    // Keys are widened kBuffered blocks at a time.
+    const Head &now = span.heads[block + i], &next = span.heads[block + kBuffered + i];
     const Head& later = span.heads[block + kSpanBlocks + i];  // scales are read span by span
     const auto* k = reinterpret_cast<const char*>(next.k);
     const auto* v = reinterpret_cast<const char*>(now.v);
@@ -343,24 +382,29 @@ void AskForShare(const Span& span, int block, int count, int d_head, int share, 
   }
 }
 
-template <int kBlocks>
-void ScoresOfMany(const Work& w, const Span& span, int block) {
-  for (int i = 0; i < kBlocks; ++i) {
+void ScoresOfMany(const Work& w, const Span& span, int block, int count) {
+  for (int i = 0; i < count; ++i) {
+    float* to = w.widened + i * kBlockTokens * w.d_head;
     for (int d = 0; d < w.d_head; ++d) {
-      _mm512_storeu_ps(w.widened + (d * kBlocks + i) * kBlockTokens,
-                       Widened(span.heads[block + i].k + d * kBlockTokens));
+      _mm512_storeu_ps(to + d * kBlockTokens, Widened(span.heads[block + i].k + d * kBlockTokens));
     }
   }
-  const float* keys[kBlocks];
-  for (int i = 0; i < kBlocks; ++i) keys[i] = w.widened + i * kBlockTokens;
-  EachTile(w.num_rows, [&]<int kRows>(int row) {
-    AskForShare(span, block, kBlocks, w.d_head, row / kTile, (w.num_rows + kTile - 1) / kTile);
-    const Seen seen = SeenBy(w, span, row, row + kRows - 1);
-    if (seen.end <= block * kBlockTokens || seen.begin >= (block + kBlocks) * kBlockTokens) return;
-    Scores<kRows, kBlocks>(w.q + row, keys, kBlocks * kBlockTokens, w.d_head, nullptr,
-                           w.k_scale + block * kBlockTokens,
-                           w.scores + row * kScoreStride + block * kBlockTokens);
-  });
+  const auto score = [&]<int kBlocks>(int i) {
+    const int first = (block + i) * kBlockTokens;
+    const float* keys[kBlocks];
+    for (int b = 0; b < kBlocks; ++b) keys[b] = w.widened + (i + b) * kBlockTokens * w.d_head;
+    EachTile(w.num_rows, [&]<int kRows>(int row) {
+      AskForShare(span, block + i, kBlocks, w.d_head, row / kTile,
+                  (w.num_rows + kTile - 1) / kTile);
+      const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+      if (seen.end <= first || seen.begin >= first + kBlocks * kBlockTokens) return;
+      Scores<kRows, kBlocks>(w.q + row, keys, kBlockTokens, w.d_head, nullptr, w.k_scale + first,
+                             w.scores + row * kScoreStride + first);
+    });
+  };
+  int i = 0;
+  for (; i + 2 <= count; i += 2) score.template operator()<2>(i);
+  if (i < count) score.template operator()<1>(i);
 }
 
 void ValuesOfMany(const Work& w, const Span& span, int block, int count) {
@@ -373,23 +417,23 @@ void ValuesOfMany(const Work& w, const Span& span, int block, int count) {
     }
   }
   const int base = block * kBlockTokens;
-  EachTile(w.num_rows, [&]<int kRows>(int row) {
-    const Seen seen = SeenBy(w, span, row, row + kRows - 1);
-    const int begin = seen.begin > base ? seen.begin - base : 0;
-    const int end = seen.end - base < count * kBlockTokens ? seen.end - base : count * kBlockTokens;
-    if (begin >= end) return;
-    constexpr int kVectors = kRows >= kTile ? 2 : 4;
-    const auto add = [&]<int kWide>(int dim) {
-      const float* values[kBuffered];
-      for (int i = 0; i < count; ++i) values[i] = w.widened + i * kBlockTokens * w.padded + dim;
-      Values<kRows, kWide>(values, w.padded, nullptr, begin, end,
-                           w.scores + row * kScoreStride + base, w.padded,
-                           w.value + row * w.padded + dim);
-    };
-    int d = 0;
-    for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) add.template operator()<kVectors>(d);
-    for (; d < w.padded; d += 16) add.template operator()<1>(d);
-  });
+  // Dimensions outside, so that a tile's share of the values stays in the first-level cache.
+  const auto add = [&]<int kVectors>(int dim) {
+    const float* values = w.widened + dim;
+    EachTile(w.num_rows, [&]<int kRows>(int row) {
+      const Seen seen = SeenBy(w, span, row, row + kRows - 1);
+      const int begin = seen.begin > base ? seen.begin - base : 0;
+      const int left = count * kBlockTokens;
+      const int end = seen.end - base < left ? seen.end - base : left;
+      if (begin >= end) return;
+      Values<kRows, kVectors>(&values, w.padded, nullptr, begin, end,
+                              w.scores + row * kScoreStride + base, w.padded,
+                              w.value + row * w.padded + dim);
+    });
+  };
+  int d = 0;
+  for (; d + 32 <= w.padded; d += 32) add.template operator()<2>(d);
+  if (d < w.padded) add.template operator()<1>(d);
 }
 
 // --- One span ------------------------------------------------------------------------------------
@@ -399,18 +443,25 @@ void WeighRows(const Work& w, const Span& span) {
     // A tile's values are added up together, so each row has a weight wherever the tile sees.
     const Seen tile = SeenBy(w, span, row, row + kRows - 1);
     const int begin = tile.begin / kBlockTokens, end = RoundedUp(tile.end);
-    for (int r = row; r < row + kRows; ++r) {
-      const Seen seen = SeenBy(w, span, r, r);
-      const bool all = seen.begin <= begin * kBlockTokens && seen.end >= end * kBlockTokens;
-      float* scores = w.scores + r * kScoreStride;
-      w.span_top[r] = all ? Top<false>(scores, begin, end, seen) : Top<true>(scores, begin, end, seen);
+    float *scores = w.scores + row * kScoreStride, *top = w.span_top + row;
+    const Seen first = SeenBy(w, span, row, row),
+               last = SeenBy(w, span, row + kRows - 1, row + kRows - 1);
+    if (last.begin <= begin * kBlockTokens && first.end >= end * kBlockTokens) {
+      for (int r = 0; r < kRows; ++r) {
+        top[r] = Top<false>(scores + r * kScoreStride, begin, end, tile);
+      }
+      constexpr int kTogether = kRows < 4 ? kRows : 4;
+      for (int r = 0; r < kRows; r += kTogether) {
+        Weigh<kTogether, false>(top + r, w.v_scale, begin, end, tile, scores + r * kScoreStride,
+                                w.span_weight + row + r);
+      }
+      return;
     }
-    for (int r = row; r < row + kRows; ++r) {
-      const Seen seen = SeenBy(w, span, r, r);
-      const bool all = seen.begin <= begin * kBlockTokens && seen.end >= end * kBlockTokens;
-      float* scores = w.scores + r * kScoreStride;
-      w.span_weight[r] = (all ? Weigh<false> : Weigh<true>)(w.span_top[r], w.v_scale, begin, end,
-                                                            seen, scores);
+    for (int r = 0; r < kRows; ++r) {
+      const Seen seen = SeenBy(w, span, row + r, row + r);
+      top[r] = Top<true>(scores + r * kScoreStride, begin, end, seen);
+      Weigh<1, true>(top + r, w.v_scale, begin, end, seen, scores + r * kScoreStride,
+                     w.span_weight + row + r);
     }
   });
 }
@@ -433,8 +484,7 @@ void MergeSpan(const Work& w, const Span& span) {
     const __m512 new16 = ExpOfNonPositive(_mm512_sub_ps(now, top));
     _mm512_store_ps(old_share, old16);
     _mm512_store_ps(new_share, new16);
-    const __m512 added =
-        _mm512_mul_ps(_mm512_maskz_loadu_ps(rows, w.span_weight + first), new16);
+    const __m512 added = _mm512_mul_ps(_mm512_maskz_loadu_ps(rows, w.span_weight + first), new16);
     const __m512 weight =
         _mm512_fmadd_ps(_mm512_maskz_loadu_ps(rows, w.weight + first), old16, added);
     _mm512_mask_storeu_ps(w.top + first, rows, top);
@@ -466,14 +516,14 @@ void AddSpan(const AttendArgs& a, const Work& w, const Span& span) {
     WeighRows(w, span);
     EachTile(w.num_rows, [&]<int kRows>(int row) { ValuesOfFew<kRows>(w, span, row); });
   } else {
-    int b = 0;
-    for (; b + kBuffered <= span.num_blocks; b += kBuffered) ScoresOfMany<kBuffered>(w, span, b);
-    for (; b < span.num_blocks; ++b) ScoresOfMany<1>(w, span, b);
+    const auto each = [&](auto body) {
+      for (int b = 0; b < span.num_blocks; b += kBuffered) {
+        body(w, span, b, span.num_blocks - b < kBuffered ? span.num_blocks - b : kBuffered);
+      }
+    };
+    each(ScoresOfMany);
     WeighRows(w, span);
-    for (b = 0; b < span.num_blocks; b += kBuffered) {
-      const int left = span.num_blocks - b;
-      ValuesOfMany(w, span, b, left < kBuffered ? left : kBuffered);
-    }
+    each(ValuesOfMany);
   }
 }
 

@@ -53,7 +53,8 @@ std::vector<float> Values(int n, Rng& rng) {
   }
   if (kind == 2) values[0] = 32767.0f;
   if (kind == 4) values[static_cast<size_t>(rng.Int(0, n - 1))] = std::nanf("");
-  if (kind == 5) values[static_cast<size_t>(rng.Int(0, n - 1))] = -std::numeric_limits<float>::infinity();
+  if (kind == 5)
+    values[static_cast<size_t>(rng.Int(0, n - 1))] = -std::numeric_limits<float>::infinity();
   return values;
 }
 
