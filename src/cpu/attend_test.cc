@@ -193,6 +193,20 @@ TEST_P(Attend, EveryGroupWithManyTokens) {
   }
 }
 
+// Tokens of one call that see nothing of each other's spans.
+TEST_P(Attend, WindowsShorterThanACall) {
+  Rng rng(38);
+  for (const int group : {1, 2, 3, 7, 8}) {
+    for (const int window : {1, 2, 7, 16, 20}) {
+      const Scene scene(
+          {16, group, 1, 10 + kAttendRows / group, kSpan - rng.Int(0, 12), window, rng.OneIn(2)},
+          rng);
+      ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
+          << Text(scene.shape);
+    }
+  }
+}
+
 // Spans may be taken by several calls in any order.
 TEST_P(Attend, CutBetweenSpans) {
   Rng rng(36);

@@ -18,41 +18,7 @@ namespace {
 #include "cpu/attend_parts.inl"
 #include "cpu/avx512_math.inl"
 
-constexpr int kSpanBlocks = kSpan / kBlockTokens;
-constexpr int kTile = 8;      // rows
-constexpr int kBuffered = 8;  // blocks that are widened together
-constexpr int kFewRows = 16;  // up to here each tile widens for itself
-constexpr int kLine = 64;     // bytes
-// Scores of a row, not a power of two apart: a tile's rows would share a few sets of the cache.
-constexpr int kScoreStride = kSpan + kBlockTokens;
-
-// Always inline: g++ 12 takes it for a function without effect and drops its calls.
-[[gnu::always_inline]] inline void Prefetch(const void* at) {
-  _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0);
-}
-// Into the second level only: half a span of keys or values would fill the first.
-[[gnu::always_inline]] inline void PrefetchFar(const void* at) {
-  _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T1);
-}
-
-// One KV head of one block.
-struct Head {
-  const int16_t *k, *v;
-  const float *k_scale, *v_scale;
-};
-inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
-  const uint8_t* at = a.pool + int64_t{a.table[block]} * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head);
-  const auto* codes = reinterpret_cast<const int16_t*>(at);
-  const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
-  return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
-}
-
-inline __m512 Widened(const int16_t* codes) {
-  const __m256i sixteen = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
-  return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
-}
-inline __m512 Widened(const float* values) { return _mm512_loadu_ps(values); }
+#include "cpu/avx512_attend_tiles.inl"
 
 // Rows [0, num_rows) of one KV head: their queries, and what is kept between and within spans.
 // Vectors of values are padded to whole registers.
@@ -92,10 +58,6 @@ void TakePart(const AttendArgs& a, int span, int kv_head, int first_token, Work&
 static_assert(kAttendScratch >= kBuffered * kBlockTokens * kMaxHeadDim + 2 * kSpan +
                                     kAttendRows * (kScoreStride + 2 * kMaxHeadDim + 4));
 
-// Positions of a span, counted from its first block's first.
-struct Seen {
-  int begin, end;
-};
 // The blocks of a span that any row sees, and the next span's first ones for prefetching.
 struct Span {
   Head heads[2 * kSpanBlocks];
@@ -104,200 +66,13 @@ struct Span {
   int num_blocks;
 };
 
-// What rows [first, last] of the span are seen by any of them; tokens ascend with rows.
+// What any of the rows [first, last] sees of the span, {0, 0} for nothing; tokens ascend with rows.
 inline Seen SeenBy(const Work& w, const Span& span, int first, int last) {
   const int early = w.first_position + first / w.group, late = w.first_position + last / w.group;
   const int visible = w.window > 0 ? early - w.window + 1 : 0;
   const int begin = visible > span.base ? visible : span.base;
   const int end = late + 1 < span.end ? late + 1 : span.end;
-  return {begin - span.base, end > begin ? end - span.base : begin - span.base};
-}
-
-// Keys or values as the loops below read them: codes of each block, or kBuffered blocks widened.
-template <class T>
-struct Source {
-  const T* at[kSpanBlocks];
-};
-
-// What to ask memory for while scores are computed: a line of each per dimension.
-struct Wanted {
-  const int16_t *k, *v;
-};
-
-// Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used.
-template <int kRows, int kBlocks, class T>
-void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int d_head,
-            const Wanted* wanted, const float* scale, float* scores) {
-  __m512 sum[kRows][kBlocks];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_setzero_ps();
-  }
-#pragma GCC unroll 4
-  for (int d = 0; d < d_head; ++d) {
-    __m512 k[kBlocks];
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) {
-      k[b] = Widened(keys[b] + d * key_stride);
-      // A row of keys is half a line: even rows fetch keys, odd ones values.
-      if constexpr (sizeof(T) == 2) {
-#if defined(ASK_V_T1) || defined(SPAN_AHEAD)
-        if (d % 2 == 0)
-          Prefetch(wanted[b].k + d * kBlockTokens);
-        else
-          PrefetchFar(wanted[b].v + d * kBlockTokens);
-#else
-        Prefetch((d % 2 == 0 ? wanted[b].k : wanted[b].v) + d * kBlockTokens);
-#endif
-      }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m512 query = _mm512_set1_ps(q[r][d]);
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_fmadd_ps(query, k[b], sum[r][b]);
-    }
-  }
-#pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) {
-    const __m512 scale16 = _mm512_loadu_ps(scale + b * kBlockTokens);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      _mm512_storeu_ps(scores + r * kScoreStride + b * kBlockTokens,
-                       _mm512_mul_ps(sum[r][b], scale16));
-    }
-  }
-}
-
-// The lanes of a block that lie in [seen.begin, seen.end).
-inline __mmask16 Visible(int block, const Seen& seen) {
-  const int first = seen.begin - block * kBlockTokens, last = seen.end - block * kBlockTokens;
-  if (last <= 0 || first >= kBlockTokens) return 0;
-  const auto from = first > 0 ? static_cast<__mmask16>(~FirstLanes(first)) : __mmask16{0xffff};
-  return static_cast<__mmask16>(from & FirstLanes(last));
-}
-
-inline __m512 LowestScores() { return _mm512_set1_ps(FloatOf(0xff800000u)); }
-
-// The largest score of a row. A NaN may be lost here; its own weight brings it back.
-template <bool kMasked>
-float Top(const float* scores, int block_begin, int block_end, const Seen& seen) {
-  const __m512 lowest = LowestScores();
-  __m512 top = lowest;
-  for (int b = block_begin; b < block_end; ++b) {
-    const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
-    top = _mm512_max_ps(top, _mm512_mask_loadu_ps(lowest, lanes, scores + b * kBlockTokens));
-  }
-  return _mm512_reduce_max_ps(top);
-}
-
-// canon.inl's Exp where no argument is above 0. The low bits of x / ln 2 + kRound are the power of
-// two; of a NaN they are anything, and whatever power that makes leaves the NaN as it is.
-inline __m512 ExpOfNonPositive(__m512 x) {
-  const __mmask16 not_tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(kExpLow), _CMP_NLT_UQ);
-  const __m512 round = _mm512_set1_ps(kRound);
-  const __m512 shifted = _mm512_fmadd_ps(x, _mm512_set1_ps(kLog2E), round);
-  const __m512 n = _mm512_sub_ps(shifted, round);
-  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), x);
-  r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), r);
-  __m512 p = _mm512_set1_ps(kExpC[6]);
-#pragma GCC unroll 6
-  for (int i = 5; i >= 0; --i) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC[i]));
-  const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23),
-                                         _mm512_set1_epi32(127 << 23));
-  return _mm512_maskz_mul_ps(not_tiny, p, _mm512_castsi512_ps(power));
-}
-
-// Scores of kRows rows, kScoreStride apart, to weights, each already times its value's scale;
-// leaves their sums without it in `weight`. Hidden lanes get weight zero, which a sum of values
-// cannot tell from nothing: it starts from +0 and no product is small enough to round to -0.
-template <int kRows, bool kMasked>
-void Weigh(const float* top, const float* v_scale, int block_begin, int block_end, const Seen& seen,
-           float* scores, float* weight) {
-  __m512 highest[kRows], sum[kRows];
-  for (int r = 0; r < kRows; ++r) highest[r] = _mm512_set1_ps(top[r]), sum[r] = _mm512_setzero_ps();
-  for (int b = block_begin; b < block_end; ++b) {
-    const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
-    const __m512 scale = _mm512_loadu_ps(v_scale + b * kBlockTokens);
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      float* at = scores + r * kScoreStride + b * kBlockTokens;
-      const __m512 part =
-          ExpOfNonPositive(_mm512_sub_ps(_mm512_maskz_loadu_ps(lanes, at), highest[r]));
-      sum[r] = _mm512_mask_add_ps(sum[r], lanes, sum[r], part);
-      _mm512_storeu_ps(at, _mm512_maskz_mul_ps(lanes, part, scale));
-    }
-  }
-  for (int r = 0; r < kRows; ++r) weight[r] = Join16(sum[r]);
-}
-
-// Adds the values of positions [begin, end), counted from values[0]'s first, to what `value` holds:
-// kRows rows, kVectors * 16 dimensions.
-template <int kRows, int kVectors, class T>
-void Values(const T* const* values, int64_t value_stride, const int16_t* const* wanted, int begin,
-            int end, const float* weights, int padded, float* value) {
-  // Widened values lie one after the other, codes block by block.
-  constexpr int kStep = sizeof(T) == 2 ? kBlockTokens : kBuffered * kBlockTokens;
-  __m512 sum[kRows][kVectors];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_loadu_ps(value + r * padded + i * 16);
-  }
-#ifdef EVEN
-  const bool even =
-      (reinterpret_cast<uintptr_t>(wanted ? wanted[begin / kStep] : nullptr) & 64) == 0;
-#endif
-  for (int first = begin; first < end;) {
-    const int block = first / kStep, last = (block + 1) * kStep < end ? (block + 1) * kStep : end;
-    const int64_t skipped = (first - block * kStep) * value_stride;
-    const T* row = values[block] + skipped;
-    const int16_t* next = sizeof(T) == 2 ? wanted[block] + skipped : nullptr;
-#pragma GCC unroll 2
-    for (int j = first; j < last; ++j) {
-      __m512 v[kVectors];
-#pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) {
-        v[i] = Widened(row + i * 16);
-        // As many bytes of the next keys, or memory would rest while values are added up.
-        if constexpr (sizeof(T) == 2) {
-#ifdef EVEN
-          if (even && i % 2 == 0) PrefetchFar(next + i * 16);
-#else
-          if (i % 2 == 0) PrefetchFar(next + i * 16);
-#endif
-#if defined(NEAR_V) || defined(SPAN_AHEAD)
-          if (i % 2 == 0) Prefetch(row + 8 * value_stride + i * 16);
-#endif
-        }
-      }
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512 weight = _mm512_set1_ps(weights[r * kScoreStride + j]);
-#pragma GCC unroll 4
-        for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_fmadd_ps(weight, v[i], sum[r][i]);
-      }
-      row += value_stride;
-      if constexpr (sizeof(T) == 2) next += value_stride;
-    }
-    first = last;
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) _mm512_storeu_ps(value + r * padded + i * 16, sum[r][i]);
-  }
-}
-
-// Calls body.template operator()<kRows>(first row) for tiles that cover all rows.
-template <class F>
-void EachTile(int num_rows, F&& body) {
-  int r = 0;
-  for (; r + kTile <= num_rows; r += kTile) body.template operator()<kTile>(r);
-  if (r + 4 <= num_rows) body.template operator()<4>(r), r += 4;
-  if (r + 2 <= num_rows) body.template operator()<2>(r), r += 2;
-  if (r < num_rows) body.template operator()<1>(r);
+  return begin < end ? Seen{begin - span.base, end - span.base} : Seen{0, 0};
 }
 
 inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlockTokens; }
@@ -305,28 +80,34 @@ inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlo
 // --- Few rows: codes are widened by each tile
 // -----------------------------------------------------
 
+// Memory is asked for what comes kAhead blocks later: first the keys of a span, then its values,
+// then the next span's keys. Further ahead was slower.
+inline const int16_t* AheadOfKeys(const Span& span, int block) {
+  const int then = block + kAhead;
+  return then < span.num_blocks ? span.heads[then].k : span.heads[then - span.num_blocks].v;
+}
+inline const int16_t* AheadOfValues(const Span& span, int block) {
+  const int then = block + kAhead;
+  return then < span.num_blocks ? span.heads[then].v : span.heads[then].k;
+}
+
 template <int kRows>
 void ScoresOfFew(const Work& w, const Span& span, int row) {
   constexpr int kWide = kRows >= 4 ? 2 : 4;
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
-  float* scores = w.scores + row * kScoreStride;
   const int end = RoundedUp(seen.end);
   int b = seen.begin / kBlockTokens;
   const auto score = [&]<int kBlocks>() {
-    const int16_t* keys[kBlocks];
-    Wanted wanted[kBlocks];
+    const int16_t *keys[kBlocks], *wanted[kBlocks];
     for (int i = 0; i < kBlocks; ++i) {
       keys[i] = span.heads[b + i].k;
-#ifdef SPAN_AHEAD
-      wanted[i] = {span.heads[b + i + kBlocks].k, span.heads[b + i + kSpanBlocks].k};
-#else
-      wanted[i] = {span.heads[b + i + kBlocks].k, span.heads[b + i].v};
-#endif
-      Prefetch(span.heads[b + i + kSpanBlocks].k_scale);
+      wanted[i] = AheadOfKeys(span, b + i);
+      Prefetch(span.heads[b + i + kSpanBlocks].k_scale);  // scales are read span by span
       Prefetch(span.heads[b + i + kSpanBlocks].v_scale);
     }
     Scores<kRows, kBlocks>(w.q + row, keys, kBlockTokens, w.d_head, wanted,
-                           w.k_scale + b * kBlockTokens, scores + b * kBlockTokens);
+                           w.k_scale + b * kBlockTokens,
+                           w.scores + row * kScoreStride + b * kBlockTokens);
   };
   for (; b + kWide <= end; b += kWide) score.template operator()<kWide>();
   for (; b < end; ++b) score.template operator()<1>();
@@ -335,26 +116,27 @@ void ScoresOfFew(const Work& w, const Span& span, int row) {
 template <int kRows>
 void ValuesOfFew(const Work& w, const Span& span, int row) {
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
-  const int16_t* values[kSpanBlocks];
-  const int16_t* wanted[kSpanBlocks];
-  for (int b = 0; b < span.num_blocks; ++b) {
-    values[b] = span.heads[b].v;
-#ifdef SPAN_AHEAD
-    wanted[b] = span.heads[b + kSpanBlocks].v;
-#else
-    wanted[b] = span.heads[b + kSpanBlocks].k;
-#endif
-  }
   constexpr int kVectors = kRows >= kTile ? 2 : 4;
-  const auto add = [&]<int kWide>(int dim) {
-    const int16_t *from[kSpanBlocks], *next[kSpanBlocks];
-    for (int b = 0; b < span.num_blocks; ++b) from[b] = values[b] + dim, next[b] = wanted[b] + dim;
-    Values<kRows, kWide>(from, w.d_head, next, seen.begin, seen.end, w.scores + row * kScoreStride,
-                         w.padded, w.value + row * w.padded + dim);
-  };
-  int d = 0;
-  for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) add.template operator()<kVectors>(d);
-  for (; d < w.padded; d += 16) add.template operator()<1>(d);
+  const int block_end = RoundedUp(seen.end);
+  for (int first = seen.begin / kBlockTokens; first < block_end; first += kAhead) {
+    const int base = first * kBlockTokens;
+    const int begin = seen.begin > base ? seen.begin - base : 0;
+    const int end =
+        seen.end - base < kAhead * kBlockTokens ? seen.end - base : kAhead * kBlockTokens;
+    const auto add = [&]<int kWide>(int dim) {
+      const int16_t *values[kAhead], *wanted[kAhead];
+      for (int i = 0; i < kAhead && first + i < block_end; ++i) {
+        values[i] = span.heads[first + i].v + dim;
+        wanted[i] = AheadOfValues(span, first + i) + dim * kBlockTokens;
+      }
+      Values<kRows, kWide>(values, w.d_head, wanted, begin, end,
+                           w.scores + row * kScoreStride + base, w.padded,
+                           w.value + row * w.padded + dim);
+    };
+    int d = 0;
+    for (; d + kVectors * 16 <= w.padded; d += kVectors * 16) add.template operator()<kVectors>(d);
+    for (; d < w.padded; d += 16) add.template operator()<1>(d);
+  }
 }
 
 // --- Many rows: codes are widened once for all tiles ---------------------------------------------
@@ -444,9 +226,11 @@ void WeighRows(const Work& w, const Span& span) {
     const Seen tile = SeenBy(w, span, row, row + kRows - 1);
     const int begin = tile.begin / kBlockTokens, end = RoundedUp(tile.end);
     float *scores = w.scores + row * kScoreStride, *top = w.span_top + row;
-    const Seen first = SeenBy(w, span, row, row),
-               last = SeenBy(w, span, row + kRows - 1, row + kRows - 1);
-    if (last.begin <= begin * kBlockTokens && first.end >= end * kBlockTokens) {
+    const Seen first = SeenBy(w, span, row, row);
+    const Seen last = SeenBy(w, span, row + kRows - 1, row + kRows - 1);
+    const bool all_see_all = last.begin < last.end && last.begin <= begin * kBlockTokens &&
+                             first.end >= end * kBlockTokens;
+    if (all_see_all) {
       for (int r = 0; r < kRows; ++r) {
         top[r] = Top<false>(scores + r * kScoreStride, begin, end, tile);
       }
