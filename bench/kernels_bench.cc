@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/matmul.h"
+#include "cpu/pack_format.h"
 #include "cpu/panels.h"
 #include "platform/isa.h"
 #include "platform/memory.h"
@@ -81,8 +82,7 @@ __attribute__((target("avx2"))) void Read(const uint8_t* at, int64_t bytes) {
 // Each thread takes its share of the panels of every matrix, as the backend does.
 void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_threads) {
   const KernelTable& table = KernelsOf(isa);
-  const int64_t panel_bytes =
-      kind == PackKind::kMxfp4 ? Mxfp4PanelBytes(kCols) : Q8PanelBytes(kCols);
+  const int64_t panel_bytes = FormatOf(kind)->panel_bytes(DType::kF32, kCols);
   const int panels = NumPanels(kRows);
   const int64_t matrix_bytes = panels * panel_bytes;
   const auto count = static_cast<int>(kPoolBytes / matrix_bytes);
@@ -105,8 +105,7 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
                       each(thread, [&](const uint8_t* at, int begin, int end) {
                         const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
                         const MatmulArgs args{&w, &x, nullptr, y.data(), kRows};
-                        (kind == PackKind::kMxfp4 ? table.matmul_mxfp4 : table.matmul_q8)(
-                            args, begin, end);
+                        table.matmul[static_cast<size_t>(kind)](args, begin, end);
                       });
                     }));
   }

@@ -67,14 +67,14 @@ void Forward::Embed(const StepPlan& plan) {
   });
 }
 
-void Forward::NormAndQuantise(const float* gain, bool quantises) {
+void Forward::NormAndQuantise(const float* gain, InputNeeds needs) {
   const int d = spec_.d_model;
   float* h = Shaped(h_, num_tokens_, d);
-  const Activations& act = act_.Shape(num_tokens_, d);
+  act_.Shape(num_tokens_, d, needs);
   EachToken([&](int t, int) {
     kernels_.rms_norm(&x_[static_cast<size_t>(t) * static_cast<size_t>(d)], gain,
                       static_cast<float>(spec_.norm_eps), d, h + int64_t{t} * d);
-    if (quantises) kernels_.quantise(h + int64_t{t} * d, act, t);
+    act_.Quantise(kernels_, h + int64_t{t} * d, t);
   });
 }
 
@@ -82,27 +82,25 @@ void Forward::Attention(const StepPlan& plan, int index) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   const int d = spec_.d_model, q_width = spec_.n_heads * spec_.d_head;
   const int kv_width = spec_.n_kv_heads * spec_.d_head;
-  NormAndQuantise(layer.attn_norm, InPanels(layer.q) || InPanels(layer.k) || InPanels(layer.v));
+  NormAndQuantise(layer.attn_norm, NeedsOf({&layer.q, &layer.k, &layer.v}));
   float* q = Shaped(q_, num_tokens_, Padded(q_width));
   float* k = Shaped(k_, num_tokens_, Padded(kv_width));
   float* v = Shaped(v_, num_tokens_, Padded(kv_width));
+  const MatmulInput input = act_.With(h_.data(), d);
   matmuls_.Clear();
-  matmuls_.Add({&layer.q, act_.get(), h_.data(), d, layer.q_bias, q, Padded(q_width)});
-  matmuls_.Add({&layer.k, act_.get(), h_.data(), d, layer.k_bias, k, Padded(kv_width)});
-  matmuls_.Add({&layer.v, act_.get(), h_.data(), d, layer.v_bias, v, Padded(kv_width)});
+  matmuls_.Add({&layer.q, input, layer.q_bias, q, Padded(q_width)});
+  matmuls_.Add({&layer.k, input, layer.k_bias, k, Padded(kv_width)});
+  matmuls_.Add({&layer.v, input, layer.v_bias, v, Padded(kv_width)});
   matmuls_.Run();
   TurnAndStore(plan, index);
   Attend(plan, index);
-  const Activations& act = act_.Shape(num_tokens_, q_width);
-  if (InPanels(layer.out)) {
-    EachToken([&](int t, int) {
-      kernels_.quantise(&mixed_[static_cast<size_t>(t) * static_cast<size_t>(Padded(q_width))], act,
-                        t);
-    });
-  }
+  act_.Shape(num_tokens_, q_width, NeedsOf({&layer.out}));
+  EachToken([&](int t, int) {
+    act_.Quantise(kernels_, mixed_.data() + int64_t{t} * Padded(q_width), t);
+  });
   float* out = Shaped(out_, num_tokens_, Padded(d));
   matmuls_.RunOne(
-      {&layer.out, act, mixed_.data(), Padded(q_width), layer.out_bias, out, Padded(d)});
+      {&layer.out, act_.With(mixed_.data(), Padded(q_width)), layer.out_bias, out, Padded(d)});
   EachToken([&](int t, int) {
     kernels_.add_scaled(out + int64_t{t} * Padded(d), 1.0f, d,
                         &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
@@ -217,21 +215,21 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
   const auto count = static_cast<int>(rows.size());
   if (count == 0) return;
   float* h = Shaped(h_, count, d);
-  const Activations& act = act_.Shape(count, d);
+  act_.Shape(count, d, NeedsOf({&model_.head()}));
   pool_.Run(count, 1, [&](Range range, int) {
     for (int i = range.begin; i < range.end; ++i) {
       const int64_t token = rows[static_cast<size_t>(i)];
       kernels_.rms_norm(&x_[static_cast<size_t>(token * d)], model_.final_norm(),
                         static_cast<float>(spec_.norm_eps), d, h + int64_t{i} * d);
-      if (InPanels(model_.head())) kernels_.quantise(h + int64_t{i} * d, act, i);
+      act_.Quantise(kernels_, h + int64_t{i} * d, i);
     }
   });
   if (padded == spec_.vocab_size) {
-    matmuls_.RunOne({&model_.head(), act, h, d, nullptr, logits.data(), padded});
+    matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, logits.data(), padded});
     return;
   }
   float* out = Shaped(out_, count, padded);
-  matmuls_.RunOne({&model_.head(), act, h, d, nullptr, out, padded});
+  matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, out, padded});
   for (int i = 0; i < count; ++i) {
     std::copy_n(out + int64_t{i} * padded, spec_.vocab_size,
                 logits.begin() + int64_t{i} * spec_.vocab_size);

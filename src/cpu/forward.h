@@ -21,9 +21,6 @@ inline int Padded(int width) { return NumPanels(width) * kPanelRows; }
 inline float* Shaped(Scratch<float>& rows, int count, int width) {
   return rows.Room(int64_t{count} * width);
 }
-inline bool InPanels(const PackedMatrix& matrix) {
-  return matrix.rows > 0 && matrix.kind != PackKind::kRaw;
-}
 
 // Owns the activations of a step; they grow to the largest step seen and stay.
 // Thread: one at a time.
@@ -42,7 +39,7 @@ class Forward {
 
   void Embed(const StepPlan& plan);
   void PlaceTokens(const StepPlan& plan);
-  void NormAndQuantise(const float* gain, bool quantises);
+  void NormAndQuantise(const float* gain, InputNeeds needs);
   void Attention(const StepPlan& plan, int layer);
   void TurnAndStore(const StepPlan& plan, int layer);
   void Attend(const StepPlan& plan, int layer);
@@ -51,7 +48,7 @@ class Forward {
   void MoeFfn(const PackedLayer& layer, RouterKind kind);
   void Route(const PackedLayer& layer, RouterKind kind);
   void SortByExpert(int num_experts);
-  void GluAndQuantise(int rows, int d_ff, bool quantises);
+  void GluAndQuantise(int rows, int d_ff, InputNeeds needs);
   void Pool(const StepPlan& plan);
   void Logits(const StepPlan& plan, std::span<float> logits);
   template <class F>
@@ -77,7 +74,7 @@ class Forward {
   std::vector<Choice> choices_;           // [tokens, n_active_experts]
   std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
   Rows attend_scratch_;                   // [workers, kAttendScratch]
-  ActBuffer act_, slot_act_;
+  InputBuffer act_, slot_act_;
   Matmuls matmuls_;
 };
 

@@ -12,21 +12,23 @@ namespace {
 constexpr int kFewestMxfp4 = 2;
 constexpr int kFewestQ8 = 9;
 
+MatmulKernel Few(PackKind kind) { return Avx512Kernels().matmul[static_cast<int>(kind)]; }
+
 void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
-  if (args.x->m < kFewestMxfp4) return Avx512Kernels().matmul_mxfp4(args, panel_begin, panel_end);
+  if (args.x->m < kFewestMxfp4) return Few(PackKind::kMxfp4)(args, panel_begin, panel_end);
   AmxMatmulMxfp4(args, panel_begin, panel_end);
 }
 
 void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
-  if (args.x->m < kFewestQ8) return Avx512Kernels().matmul_q8(args, panel_begin, panel_end);
+  if (args.x->m < kFewestQ8) return Few(PackKind::kQ8)(args, panel_begin, panel_end);
   AmxMatmulQ8(args, panel_begin, panel_end);
 }
 
 KernelTable MakeTable() {
   KernelTable table = Avx512Kernels();
   table.isa = "amx";
-  table.matmul_mxfp4 = MatmulMxfp4;
-  table.matmul_q8 = MatmulQ8;
+  table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
+  table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
   return table;
 }
 

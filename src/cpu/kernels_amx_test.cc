@@ -19,17 +19,15 @@ using testing::Difference;
 using testing::Rng;
 using testing::TestMatrix;
 
-using Matmul = void (*)(const MatmulArgs&, int, int);
-
 class Amx : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
     if (BestIsa() < Isa::kAmx) GTEST_SKIP() << "SKIPPED LOUDLY: this machine has no AMX";
   }
-  Matmul tiles() const { return GetParam() == DType::kQ8_0 ? AmxMatmulQ8 : AmxMatmulMxfp4; }
-  Matmul scalar() const {
-    const KernelTable& table = ScalarKernels();
-    return GetParam() == DType::kQ8_0 ? table.matmul_q8 : table.matmul_mxfp4;
+  MatmulKernel tiles() const { return GetParam() == DType::kQ8_0 ? AmxMatmulQ8 : AmxMatmulMxfp4; }
+  MatmulKernel scalar() const {
+    const PackKind kind = GetParam() == DType::kQ8_0 ? PackKind::kQ8 : PackKind::kMxfp4;
+    return ScalarKernels().matmul[static_cast<size_t>(kind)];
   }
 
   // Whole buffers are compared, so that a store outside the asked panels shows as well.

@@ -341,6 +341,9 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-MatmulKernels Avx512Matmuls() { return {MatmulMxfp4, MatmulQ8}; }
+void AddAvx512Matmuls(KernelTable& table) {
+  table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
+  table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+}
 
 }  // namespace hearth

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a table that have a file of their own, one function per file.
+// The parts of a table that have a file of their own, one function per file. An Add... function
+// puts its products into the table.
 #pragma once
 #include "cpu/kernels.h"
 namespace hearth {
 
-struct MatmulKernels {
-  void (*mxfp4)(const MatmulArgs& args, int panel_begin, int panel_end);
-  void (*q8)(const MatmulArgs& args, int panel_begin, int panel_end);
-};
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
-MatmulKernels Avx512Matmuls();
+void AddAvx512Matmuls(KernelTable& table);
 AttendKernel Avx512Attend();
-MatmulKernels Avx2Matmuls();
+void AddAvx2Matmuls(KernelTable& table);
 AttendKernel Avx2Attend();
 
 }  // namespace hearth

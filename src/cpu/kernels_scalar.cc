@@ -12,13 +12,35 @@ namespace {
 
 #include "cpu/canon.inl"
 
+int32_t PairOf(int32_t sum_hi, int32_t sum_lo) {
+  return static_cast<int32_t>((static_cast<uint32_t>(sum_lo) << 16) |
+                              (static_cast<uint32_t>(sum_hi) & 0xffffu));
+}
+
+void PairSums(const Activations& x, int row) {
+  const int8_t* hi = x.hi + int64_t{row} * x.stride;
+  const int8_t* lo = x.lo + int64_t{row} * x.stride;
+  for (int i = 0; i < 2 * x.num_blocks; ++i) {
+    int32_t sum_hi = 0, sum_lo = 0;
+    for (int j = 16 * i; j < 16 * i + 16; ++j) {
+      sum_hi += hi[j];
+      sum_lo += lo[j];
+    }
+    x.pair16[int64_t{row} * x.num_blocks * 2 + i] = PairOf(sum_hi, sum_lo);
+  }
+  const int64_t first = int64_t{row} * x.num_blocks;
+  for (int64_t b = first; b < first + x.num_blocks; ++b) {
+    x.pair32[b] = PairOf(x.sum_hi[b], x.sum_lo[b]);
+  }
+}
+
 // One scale per chunk, 16-bit values rounded to nearest even. A chunk that holds a NaN or an
 // infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
 void Quantise(const float* values, const Activations& x, int row) {
   int8_t* hi = x.hi + int64_t{row} * x.stride;
   int8_t* lo = x.lo + int64_t{row} * x.stride;
   for (int c = 0; c < x.num_chunks; ++c) {
-    const int begin = c * kChunk, end = begin + kChunk < x.cols ? begin + kChunk : x.cols;
+    const int begin = c * x.chunk, end = begin + x.chunk < x.cols ? begin + x.chunk : x.cols;
     uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
     for (int i = begin; i < end; ++i) {
       const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
@@ -47,6 +69,7 @@ void Quantise(const float* values, const Activations& x, int row) {
     x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
     x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
   }
+  if (x.chunk == kSuper) PairSums(x, row);
 }
 
 struct Token {
@@ -304,9 +327,13 @@ bool Softmax(float* values, int n) {
 }  // namespace
 
 const KernelTable& ScalarKernels() {
-  static constexpr KernelTable kTable = {"scalar", Quantise,  MatmulMxfp4, MatmulQ8,
-                                         DotRows,  Attend,    RmsNorm,     Glu,
-                                         Rope,     AddScaled, Softmax};
+  static const KernelTable kTable = [] {
+    KernelTable table = {"scalar", Quantise, DotRows,   Attend,  RmsNorm,
+                         Glu,      Rope,     AddScaled, Softmax, {}};
+    table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
+    table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+    return table;
+  }();
   return kTable;
 }
 

@@ -65,9 +65,8 @@ ActBuffer Quantised(Rng& rng, int m, int cols, int first_kind) {
   return buffer;
 }
 
-using Matmul = void (*)(const MatmulArgs&, int, int);
-Matmul MatmulOf(const KernelTable& table, const TestMatrix& matrix) {
-  return matrix.packed.kind == PackKind::kQ8 ? table.matmul_q8 : table.matmul_mxfp4;
+MatmulKernel MatmulOf(const KernelTable& table, const TestMatrix& matrix) {
+  return table.matmul[static_cast<size_t>(matrix.packed.kind)];
 }
 
 // Runs both tables into buffers that are compared whole, so that a store outside the asked panels
@@ -179,12 +178,16 @@ TEST_P(Kernels, Quantise) {
     }
     ActBuffer want, got;
     for (ActBuffer* buffer : {&want, &got}) {
-      const Activations& x = buffer->Shape(3, cols);  // the middle row is written
+      // The middle row is written.
+      const Activations& x = buffer->Shape(3, cols, i % 2 == 0 ? kChunk : kSuper);
       std::memset(x.hi, 0x55, static_cast<size_t>(3 * x.stride));
       std::memset(x.lo, 0x55, static_cast<size_t>(3 * x.stride));
       std::fill_n(x.scale, 3 * x.num_chunks, -7.0f);
       std::fill_n(x.sum_hi, 3 * x.num_blocks, -7);
       std::fill_n(x.sum_lo, 3 * x.num_blocks, -7);
+      if (x.chunk != kSuper) continue;
+      std::fill_n(x.pair16, 6 * x.num_blocks, -7);
+      std::fill_n(x.pair32, 3 * x.num_blocks, -7);
     }
     ScalarKernels().quantise(row.data(), want.get(), 1);
     table().quantise(row.data(), got.get(), 1);
@@ -194,6 +197,9 @@ TEST_P(Kernels, Quantise) {
     ASSERT_EQ(Difference(a.scale, b.scale, static_cast<size_t>(3 * a.num_chunks)), "");
     ASSERT_TRUE(std::equal(a.sum_hi, a.sum_hi + 3 * a.num_blocks, b.sum_hi)) << "cols " << cols;
     ASSERT_TRUE(std::equal(a.sum_lo, a.sum_lo + 3 * a.num_blocks, b.sum_lo)) << "cols " << cols;
+    if (a.chunk != kSuper) continue;
+    ASSERT_TRUE(std::equal(a.pair16, a.pair16 + 6 * a.num_blocks, b.pair16)) << "cols " << cols;
+    ASSERT_TRUE(std::equal(a.pair32, a.pair32 + 3 * a.num_blocks, b.pair32)) << "cols " << cols;
   }
 }
 

@@ -158,16 +158,12 @@ inline TestMatrix::TestMatrix(DType dtype, int rows, int cols, Rng& rng) {
   view.scales = reinterpret_cast<const std::byte*>(scales_.data());
   panels_ = Lines(static_cast<size_t>(PackedBytes(view)));
   PackPanels(view, 0, NumPanels(rows), panels_.data(), spills_);
-  const PackKind kind = PackKindOf(view);
-  const int64_t raw = view.row_bytes;
-  packed = {kind,
+  packed = {PackKindOf(view),
             static_cast<uint8_t>(dtype),
             rows,
             cols,
             panels_.data(),
-            kind == PackKind::kRaw
-                ? raw
-                : (kind == PackKind::kQ8 ? Q8PanelBytes(cols) : Mxfp4PanelBytes(cols)),
+            PanelBytesOf(view),
             spills_.data(),
             static_cast<int>(spills_.size())};
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/pack_format.h"
+
+#include <cstddef>
+
+namespace hearth {
+
+const PackFormat* FormatOf(PackKind kind) {
+  static const PackFormat* const kFormats[kNumPackKinds] = {
+      &kMxfp4Format, &kQ8Format,
+      nullptr,  // Q4_0
+      nullptr,  // Q4_1
+      nullptr,  // Q5_0
+      nullptr,  // Q5_1
+      nullptr,  // IQ4_NL
+      nullptr,  // Q2_K
+      nullptr,  // Q3_K
+      nullptr,  // Q4_K
+      nullptr,  // Q5_K
+      nullptr,  // Q6_K
+      nullptr,  // IQ4_XS
+      nullptr,  // F32
+      nullptr,  // F16
+      nullptr,  // BF16
+      &kRawFormat,
+  };
+  return kFormats[static_cast<size_t>(kind)];
+}
+
+}  // namespace hearth
