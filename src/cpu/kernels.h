@@ -25,10 +25,10 @@ struct Activations {
   float* scale;     // [m, num_chunks]
   int32_t* sum_hi;  // [m, num_blocks]: of each block of 32, for kernels with unsigned weights
   int32_t* sum_lo;  // [m, num_blocks]
-  // Only when chunk is kSuper, else null. Sums of 16 and of 32 neighbours, those of `hi` in the low
-  // 16 bits and those of `lo` in the high ones: ready to be broadcast for 16-bit products.
-  int32_t* pair16;  // [m, 2 * num_blocks]
-  int32_t* pair32;  // [m, num_blocks]
+  // Only when chunk is kSuper, else null: sums of 16 and of 32 neighbours. Two of them side by side
+  // are what a 16-bit dot product takes.
+  int16_t *sum16_hi, *sum16_lo;  // [m, 2 * num_blocks]
+  int16_t *sum32_hi, *sum32_lo;  // [m, num_blocks]
   int m, cols, stride, num_chunks, num_blocks;
   int chunk;  // columns that share a scale: kChunk or kSuper
 };

@@ -74,25 +74,24 @@ void BlockSums(const int8_t* values, int num_blocks, int32_t* sums) {
   }
 }
 
-// The sums of 16 and of 32 neighbours as 16-bit pairs, from the blocks' bytes and sums.
-void PairSums(const Activations& x, int row) {
+int16_t SumOf16(const int8_t* at) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+  // Unsigned bytes add up fast: 128 more each, 2048 too many in all.
+  const __m128i sums = _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
+  return static_cast<int16_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 2048);
+}
+
+void SuperSums(const Activations& x, int row) {
   const int8_t* hi = x.hi + int64_t{row} * x.stride;
   const int8_t* lo = x.lo + int64_t{row} * x.stride;
-  int32_t* pair16 = x.pair16 + int64_t{row} * x.num_blocks * 2;
-  int32_t* pair32 = x.pair32 + int64_t{row} * x.num_blocks;
-  for (int b = 0; b < x.num_blocks; ++b) {
-    const auto half = [](const int8_t* at) {
-      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-      // Unsigned bytes add up fast: 128 more each, 2048 too many in all.
-      const __m128i sums =
-          _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
-      return static_cast<uint32_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 2048);
-    };
-    const uint32_t hi0 = half(hi + b * 32), hi1 = half(hi + b * 32 + 16);
-    const uint32_t lo0 = half(lo + b * 32), lo1 = half(lo + b * 32 + 16);
-    pair16[2 * b] = static_cast<int32_t>(lo0 << 16 | (hi0 & 0xffffu));
-    pair16[2 * b + 1] = static_cast<int32_t>(lo1 << 16 | (hi1 & 0xffffu));
-    pair32[b] = static_cast<int32_t>((lo0 + lo1) << 16 | ((hi0 + hi1) & 0xffffu));
+  const int64_t first = int64_t{row} * x.num_blocks;
+  for (int i = 0; i < 2 * x.num_blocks; ++i) {
+    x.sum16_hi[2 * first + i] = SumOf16(hi + 16 * i);
+    x.sum16_lo[2 * first + i] = SumOf16(lo + 16 * i);
+  }
+  for (int64_t b = first; b < first + x.num_blocks; ++b) {
+    x.sum32_hi[b] = static_cast<int16_t>(x.sum_hi[b]);
+    x.sum32_lo[b] = static_cast<int16_t>(x.sum_lo[b]);
   }
 }
 
@@ -115,7 +114,7 @@ void Quantise(const float* values, const Activations& x, int row) {
   for (int i = x.cols; i < x.stride; ++i) hi[i] = lo[i] = 0;
   BlockSums(hi, x.num_blocks, x.sum_hi + int64_t{row} * x.num_blocks);
   BlockSums(lo, x.num_blocks, x.sum_lo + int64_t{row} * x.num_blocks);
-  if (x.chunk == kSuper) PairSums(x, row);
+  if (x.chunk == kSuper) SuperSums(x, row);
 }
 
 template <int kRows>
@@ -251,6 +250,7 @@ const KernelTable& Avx2Kernels() {
     KernelTable table = {"avx2", Quantise, DotRows,   Avx2Attend(), RmsNorm,
                          Glu,    Rope,     AddScaled, Softmax,      {}};
     AddAvx2Matmuls(table);
+    AddScalarSupers(table);
     return table;
   }();
   return kTable;

@@ -7,6 +7,8 @@ namespace hearth {
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
+void AddScalarSupers(KernelTable& table);
+void AddAvx512Supers(KernelTable& table);
 void AddAvx512Matmuls(KernelTable& table);
 AttendKernel Avx512Attend();
 void AddAvx2Matmuls(KernelTable& table);

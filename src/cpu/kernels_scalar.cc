@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "cpu/kernels.h"
+#include "cpu/kernels_parts.h"
 #include "cpu/panels.h"
 #include "kv/layout.h"
 
@@ -12,25 +13,20 @@ namespace {
 
 #include "cpu/canon.inl"
 
-int32_t PairOf(int32_t sum_hi, int32_t sum_lo) {
-  return static_cast<int32_t>((static_cast<uint32_t>(sum_lo) << 16) |
-                              (static_cast<uint32_t>(sum_hi) & 0xffffu));
-}
-
-void PairSums(const Activations& x, int row) {
-  const int8_t* hi = x.hi + int64_t{row} * x.stride;
-  const int8_t* lo = x.lo + int64_t{row} * x.stride;
+void SuperSums(const Activations& x, int row) {
+  const int64_t first = int64_t{row} * x.num_blocks;
   for (int i = 0; i < 2 * x.num_blocks; ++i) {
     int32_t sum_hi = 0, sum_lo = 0;
-    for (int j = 16 * i; j < 16 * i + 16; ++j) {
-      sum_hi += hi[j];
-      sum_lo += lo[j];
+    for (int64_t j = int64_t{row} * x.stride + 16 * i, end = j + 16; j < end; ++j) {
+      sum_hi += x.hi[j];
+      sum_lo += x.lo[j];
     }
-    x.pair16[int64_t{row} * x.num_blocks * 2 + i] = PairOf(sum_hi, sum_lo);
+    x.sum16_hi[2 * first + i] = static_cast<int16_t>(sum_hi);
+    x.sum16_lo[2 * first + i] = static_cast<int16_t>(sum_lo);
   }
-  const int64_t first = int64_t{row} * x.num_blocks;
   for (int64_t b = first; b < first + x.num_blocks; ++b) {
-    x.pair32[b] = PairOf(x.sum_hi[b], x.sum_lo[b]);
+    x.sum32_hi[b] = static_cast<int16_t>(x.sum_hi[b]);
+    x.sum32_lo[b] = static_cast<int16_t>(x.sum_lo[b]);
   }
 }
 
@@ -69,7 +65,7 @@ void Quantise(const float* values, const Activations& x, int row) {
     x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
     x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
   }
-  if (x.chunk == kSuper) PairSums(x, row);
+  if (x.chunk == kSuper) SuperSums(x, row);
 }
 
 struct Token {
@@ -332,6 +328,7 @@ const KernelTable& ScalarKernels() {
                          Glu,      Rope,     AddScaled, Softmax, {}};
     table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
     table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+    AddScalarSupers(table);
     return table;
   }();
   return kTable;

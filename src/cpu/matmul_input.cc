@@ -37,8 +37,13 @@ Activations& ActBuffer::Shape(int m, int cols, int chunk) {
   view_.scale = scale_.Room(int64_t{m} * view_.num_chunks);
   view_.sum_hi = sum_hi_.Room(int64_t{m} * view_.num_blocks);
   view_.sum_lo = sum_lo_.Room(int64_t{m} * view_.num_blocks);
-  view_.pair16 = chunk == kSuper ? pair16_.Room(int64_t{m} * view_.num_blocks * 2) : nullptr;
-  view_.pair32 = chunk == kSuper ? pair32_.Room(int64_t{m} * view_.num_blocks) : nullptr;
+  view_.sum16_hi = view_.sum16_lo = view_.sum32_hi = view_.sum32_lo = nullptr;
+  if (chunk != kSuper) return view_;
+  const int64_t count = int64_t{m} * view_.num_blocks;
+  view_.sum16_hi = sums_.Room(6 * count);
+  view_.sum16_lo = view_.sum16_hi + 2 * count;
+  view_.sum32_hi = view_.sum16_lo + 2 * count;
+  view_.sum32_lo = view_.sum32_hi + count;
   return view_;
 }
 
@@ -51,8 +56,11 @@ Activations RowsOf(const Activations& x, int first, int m) {
   part.sum_hi += int64_t{first} * part.num_blocks;
   part.sum_lo += int64_t{first} * part.num_blocks;
   if (part.chunk == kSuper) {
-    part.pair16 += int64_t{first} * part.num_blocks * 2;
-    part.pair32 += int64_t{first} * part.num_blocks;
+    const int64_t blocks = int64_t{first} * part.num_blocks;
+    part.sum16_hi += 2 * blocks;
+    part.sum16_lo += 2 * blocks;
+    part.sum32_hi += blocks;
+    part.sum32_lo += blocks;
   }
   return part;
 }
@@ -65,8 +73,10 @@ void ActBuffer::CopyRow(int to, const ActBuffer& other, int from) {
   std::copy_n(b.sum_hi, a.num_blocks, a.sum_hi);
   std::copy_n(b.sum_lo, a.num_blocks, a.sum_lo);
   if (a.chunk != kSuper) return;
-  std::copy_n(b.pair16, 2 * a.num_blocks, a.pair16);
-  std::copy_n(b.pair32, a.num_blocks, a.pair32);
+  std::copy_n(b.sum16_hi, 2 * a.num_blocks, a.sum16_hi);
+  std::copy_n(b.sum16_lo, 2 * a.num_blocks, a.sum16_lo);
+  std::copy_n(b.sum32_hi, a.num_blocks, a.sum32_hi);
+  std::copy_n(b.sum32_lo, a.num_blocks, a.sum32_lo);
 }
 
 MatmulInput MatmulInput::Rows(int first, int count) const {

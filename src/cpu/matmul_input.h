@@ -35,7 +35,8 @@ class ActBuffer {
  private:
   Scratch<int8_t> hi_, lo_;
   Scratch<float> scale_;
-  Scratch<int32_t> sum_hi_, sum_lo_, pair16_, pair32_;
+  Scratch<int32_t> sum_hi_, sum_lo_;
+  Scratch<int16_t> sums_;  // the four arrays for superblocks, one after the other
   Activations view_{};
 };
 

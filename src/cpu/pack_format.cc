@@ -13,12 +13,7 @@ const PackFormat* FormatOf(PackKind kind) {
       nullptr,  // Q5_0
       nullptr,  // Q5_1
       nullptr,  // IQ4_NL
-      nullptr,  // Q2_K
-      nullptr,  // Q3_K
-      nullptr,  // Q4_K
-      nullptr,  // Q5_K
-      nullptr,  // Q6_K
-      nullptr,  // IQ4_XS
+      &kQ2KFormat,   &kQ3KFormat, &kQ4KFormat, &kQ5KFormat, &kQ6KFormat, &kIq4XsFormat,
       nullptr,  // F32
       nullptr,  // F16
       nullptr,  // BF16

@@ -31,5 +31,6 @@ const PackFormat* FormatOf(PackKind kind);
 
 // The rows, each in a file of its own.
 extern const PackFormat kMxfp4Format, kQ8Format, kRawFormat;
+extern const PackFormat kQ2KFormat, kQ3KFormat, kQ4KFormat, kQ5KFormat, kQ6KFormat, kIq4XsFormat;
 
 }  // namespace hearth

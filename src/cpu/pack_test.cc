@@ -38,6 +38,20 @@ TEST(Pack, KeepsEveryWeight) {
   }
 }
 
+TEST(Pack, KeepsEveryWeightOfSuperblocks) {
+  Rng rng(7);
+  for (const DType dtype :
+       {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIq4Xs}) {
+    for (const int cols : {256, 512, 1536}) {
+      for (const int rows : {1, 16, 17, 50}) {
+        const TestMatrix matrix(dtype, rows, cols, rng);
+        ASSERT_NE(matrix.packed.kind, PackKind::kRaw) << NameOf(dtype);
+        ExpectUnpacks(matrix);
+      }
+    }
+  }
+}
+
 TEST(Pack, KeepsRowsThatAreNotInPanels) {
   Rng rng(2);
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBf16}) {
