@@ -3,6 +3,7 @@
 #include "cpu/kernels_amx.h"
 
 #include "cpu/kernels.h"
+#include "cpu/kernels_parts.h"
 
 namespace hearth {
 namespace {
@@ -29,6 +30,7 @@ KernelTable MakeTable() {
   table.isa = "amx";
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+  AddAmxSupers(table);
   return table;
 }
 

@@ -8,6 +8,7 @@ namespace hearth {
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
 void AddScalarSupers(KernelTable& table);
+void AddAmxSupers(KernelTable& table);
 void AddAvx512Supers(KernelTable& table);
 void AddAvx512Matmuls(KernelTable& table);
 AttendKernel Avx512Attend();
