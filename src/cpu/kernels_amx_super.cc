@@ -2,8 +2,8 @@
 // Products with K-quants and IQ4_XS on AMX. A sub-block's integer scale is multiplied into its
 // codes, so that tiles sum a whole superblock: products that fit a byte make one plane of weights,
 // others two, 256 times the upper plus the lower. Vectors do the float steps of
-// kernels_scalar_super.cc on the tokens before those that are in the tiles, and unpack the next
-// superblock meanwhile.
+// kernels_scalar_super.cc for the tokens before those in the tiles, and unpack the next superblock
+// meanwhile.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -291,7 +291,7 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAmxSupers(KernelTable& table) {
+void AddAmxSupers(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
   table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
   table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;

@@ -277,7 +277,7 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx2Matmuls(KernelTable& table) {
+void AddAvx2Matmuls(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
 }

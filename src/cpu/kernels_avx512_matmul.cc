@@ -341,7 +341,7 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx512Matmuls(KernelTable& table) {
+void AddAvx512Matmuls(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
 }

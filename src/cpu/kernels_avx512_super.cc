@@ -193,7 +193,7 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx512Supers(KernelTable& table) {
+void AddAvx512Supers(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
   table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
   table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;

@@ -7,12 +7,12 @@ namespace hearth {
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
-void AddScalarSupers(KernelTable& table);
-void AddAmxSupers(KernelTable& table);
-void AddAvx512Supers(KernelTable& table);
-void AddAvx512Matmuls(KernelTable& table);
+void AddScalarSupers(KernelTable& table) noexcept;
+void AddAmxSupers(KernelTable& table) noexcept;
+void AddAvx512Supers(KernelTable& table) noexcept;
+void AddAvx512Matmuls(KernelTable& table) noexcept;
 AttendKernel Avx512Attend();
-void AddAvx2Matmuls(KernelTable& table);
+void AddAvx2Matmuls(KernelTable& table) noexcept;
 AttendKernel Avx2Attend();
 
 }  // namespace hearth
