@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with K-quants and IQ4_XS on AMX. A sub-block's integer scale is multiplied into its
-// codes, so that tiles sum a whole superblock: products that fit a byte make one plane of weights,
-// others two, 256 times the upper plus the lower. Vectors do the float steps of
-// kernels_scalar_super.cc for the tokens before those in the tiles, and unpack the next superblock
-// meanwhile.
+// Products with K-quants and IQ4_XS on AMX. Sub-blocks' integer scales are multiplied into the
+// codes, so that tiles sum whole superblocks: in one plane of bytes where the products fit, else in
+// two. Meanwhile vectors do the float steps of the tokens before, and unpack the next superblock.
 #include <immintrin.h>
 
 #include <cstdint>

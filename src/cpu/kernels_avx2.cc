@@ -250,7 +250,7 @@ const KernelTable& Avx2Kernels() {
     KernelTable table = {"avx2", Quantise, DotRows,   Avx2Attend(), RmsNorm,
                          Glu,    Rope,     AddScaled, Softmax,      {}};
     AddAvx2Matmuls(table);
-    AddScalarSupers(table);
+    AddAvx2Supers(table);
     return table;
   }();
   return kTable;

@@ -10,6 +10,7 @@ using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
 void AddAvx512Supers(KernelTable& table) noexcept;
+void AddAvx2Supers(KernelTable& table) noexcept;
 void AddAvx512Matmuls(KernelTable& table) noexcept;
 AttendKernel Avx512Attend();
 void AddAvx2Matmuls(KernelTable& table) noexcept;
