@@ -40,8 +40,7 @@ inline __m512i LookUpIq4(__m512i codes) {
 // 16-bit values, for products of 16 bits.
 template <PackKind kKind>
 struct GroupScales {
-  static constexpr int kSubs = 64 / SuperLayoutOf(kKind).sub_cols;
-  __m512i scale[kSubs], min_pair[kSubs / 2];
+  __m512i scale[kSubs<kKind>], min_pair[kSubs<kKind> / 2];
 };
 
 template <PackKind kKind>
@@ -65,10 +64,10 @@ template <PackKind kKind>
     const __m512i second = _mm512_and_si512(_mm512_srli_epi32(six, 18), mask);
     out.min_pair[0] = _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
   } else {
-    constexpr int kSubs = GroupScales<kKind>::kSubs;
 #pragma GCC unroll 4
-    for (int s = 0; s < kSubs; ++s) {
-      const auto* at = reinterpret_cast<const __m128i*>(scales + (group * kSubs + s) * kPanelRows);
+    for (int s = 0; s < kSubs<kKind>; ++s) {
+      const auto* at =
+          reinterpret_cast<const __m128i*>(scales + (group * kSubs<kKind> + s) * kPanelRows);
       out.scale[s] = _mm512_cvtepi8_epi32(_mm_load_si128(at));
     }
     if constexpr (kKind == PackKind::kQ2K) {

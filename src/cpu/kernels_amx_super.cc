@@ -74,13 +74,12 @@ inline __m512i HighBytes(const Products& p) {
 template <PackKind kKind>
 void UnpackTiles(const uint8_t* from, int panel, int g, Unit<kKind>& to) {
   constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
-  constexpr int kSubs = GroupScales<kKind>::kSubs;
   __m512i codes[16];
   UnpackGroup<kKind>(from + kLayout.codes_at + g * kLayout.group_bytes, codes);
   const GroupScales<kKind> scales = ScalesOf<kKind>(from, g);
 #pragma GCC unroll 16
   for (int q = 0; q < 16; ++q) {
-    const __m512i one = scales.scale[q / (16 / kSubs)];
+    const __m512i one = scales.scale[q / kSteps<kKind>];
     const __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaau, one, _mm512_slli_epi32(one, 16));
     const Products products = Multiply<kKind>(codes[q], both);
     if constexpr (kOnePlane<kKind>) {
@@ -92,8 +91,8 @@ void UnpackTiles(const uint8_t* from, int panel, int g, Unit<kKind>& to) {
   }
   if constexpr (kLayout.has_min) {
 #pragma GCC unroll 2
-    for (int i = 0; i < kSubs / 2; ++i) {
-      _mm512_store_si512(to.min_pairs[panel][g * (kSubs / 2) + i], scales.min_pair[i]);
+    for (int i = 0; i < kSubs<kKind> / 2; ++i) {
+      _mm512_store_si512(to.min_pairs[panel][g * (kSubs<kKind> / 2) + i], scales.min_pair[i]);
     }
   }
   if (g > 0) return;
@@ -119,13 +118,13 @@ template <PackKind kKind>
 inline __m512i MinSum(const Unit<kKind>& unit, int panel, const Activations& x, int64_t token,
                       int n) {
   constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
-  constexpr int kSubs = kSixteen ? 16 : 8;
-  const int64_t at = token * x.num_blocks * (kSixteen ? 2 : 1) + n * kSubs;
+  constexpr int kAll = kSixteen ? 16 : 8;
+  const int64_t at = token * x.num_blocks * (kSixteen ? 2 : 1) + n * kAll;
   const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + at;
   const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + at;
   __m512i high = _mm512_setzero_si512(), low = _mm512_setzero_si512();
 #pragma GCC unroll 8
-  for (int i = 0; i < kSubs / 2; ++i) {
+  for (int i = 0; i < kAll / 2; ++i) {
     const __m512i pair = _mm512_load_si512(unit.min_pairs[panel][i]);
     high = _mm512_dpwssd_epi32(high, pair, Broadcast32(hi + 2 * i));
     low = _mm512_dpwssd_epi32(low, pair, Broadcast32(lo + 2 * i));

@@ -85,8 +85,7 @@ template <PackKind kKind, int kQuads>
 // Scales and minima of one group, eight rows.
 template <PackKind kKind>
 struct GroupScales {
-  static constexpr int kSubs = 64 / SuperLayoutOf(kKind).sub_cols;
-  Vec scale[kSubs], min_pair[kSubs / 2];
+  Vec scale[kSubs<kKind>], min_pair[kSubs<kKind> / 2];
 };
 
 template <PackKind kKind>
@@ -112,10 +111,9 @@ template <PackKind kKind>
     const Vec second = _mm256_and_si256(_mm256_srli_epi32(six, 18), mask);
     out.min_pair[0] = _mm256_or_si256(first, _mm256_slli_epi32(second, 16));
   } else {
-    constexpr int kSubs = GroupScales<kKind>::kSubs;
 #pragma GCC unroll 4
-    for (int s = 0; s < kSubs; ++s) {
-      const uint8_t* at = scales + (group * kSubs + s) * kPanelRows + half * 8;
+    for (int s = 0; s < kSubs<kKind>; ++s) {
+      const uint8_t* at = scales + (group * kSubs<kKind> + s) * kPanelRows + half * 8;
       const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
       out.scale[s] = _mm256_cvtepi8_epi32(eight);
     }
@@ -159,10 +157,10 @@ struct Exact {
 template <PackKind kKind>
 [[gnu::always_inline]] inline void AddGroup(const Vec (&w)[16], const GroupScales<kKind>& scales,
                                             const Token<kKind>& x, int group, Exact& sums) {
-  constexpr int kSubs = GroupScales<kKind>::kSubs, kQuads = 16 / kSubs;
+  constexpr int kQuads = kSteps<kKind>;
 #pragma GCC unroll 4
-  for (int s = 0; s < kSubs; ++s) {
-    const int sub = group * kSubs + s;
+  for (int s = 0; s < kSubs<kKind>; ++s) {
+    const int sub = group * kSubs<kKind> + s;
     const Vec from_high = _mm256_set1_epi32(-kCodeOffset<kKind> * x.sum_hi[sub]);
     const Vec from_low = _mm256_set1_epi32(-kCodeOffset<kKind> * x.sum_lo[sub]);
     const Vec high = Dots<kKind, kQuads>(w, s * kQuads, x.hi + group * 64, from_high);
@@ -172,8 +170,8 @@ template <PackKind kKind>
   }
   if constexpr (SuperLayoutOf(kKind).has_min) {
 #pragma GCC unroll 2
-    for (int i = 0; i < kSubs / 2; ++i) {
-      const int sub = group * kSubs + 2 * i;
+    for (int i = 0; i < kSubs<kKind> / 2; ++i) {
+      const int sub = group * kSubs<kKind> + 2 * i;
       const Vec pair = scales.min_pair[i];
       sums.min_high =
           _mm256_add_epi32(sums.min_high, _mm256_madd_epi16(pair, Broadcast32(x.sum_hi + sub)));
