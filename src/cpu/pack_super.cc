@@ -2,7 +2,7 @@
 // K-quants and IQ4_XS to panels: a row's superblock is taken apart into codes and scales, which
 // then go to their places, four codes at a time.
 #include <cstring>
-#include <initializer_list>
+#include <utility>
 
 #include "base/check.h"
 #include "base/num.h"
@@ -37,6 +37,35 @@ void ReadSixBits(const uint8_t* packed, Super& out) {
   }
 }
 
+// 32 bytes carry 64 values, the low nibbles first.
+void ReadNibbles(const uint8_t* nibbles, uint8_t* codes) {
+  for (int i = 0; i < kSuper; i += 64) {
+    for (int j = 0; j < 32; ++j) {
+      const int byte = nibbles[i / 2 + j];
+      codes[i + j] = static_cast<uint8_t>(byte & 15);
+      codes[i + j + 32] = static_cast<uint8_t>(byte >> 4);
+    }
+  }
+}
+
+// 32 bytes carry 128 values: four layers of bit pairs.
+void ReadPairs(const uint8_t* pairs, uint8_t* codes) {
+  for (int i = 0; i < kSuper; i += 32) {
+    for (int j = 0; j < 32; ++j) {
+      codes[i + j] = static_cast<uint8_t>(pairs[i / 128 * 32 + j] >> (i / 32 % 4 * 2) & 3);
+    }
+  }
+}
+
+// 32 bytes carry one more bit of each value, 32 values to a layer.
+void AddHighBits(const uint8_t* bits, int at, uint8_t* codes) {
+  for (int layer = 0; layer < 8; ++layer) {
+    for (int j = 0; j < 32; ++j) {
+      codes[layer * 32 + j] |= static_cast<uint8_t>((bits[j] >> layer & 1) << at);
+    }
+  }
+}
+
 void ReadQ2K(const uint8_t* block, Super& out) {
   const uint8_t* pairs = block + 16;
   out.d = LoadU16(block + 80);
@@ -45,9 +74,7 @@ void ReadQ2K(const uint8_t* block, Super& out) {
     out.scale[i] = block[i] & 15;
     out.min[i] = block[i] >> 4;
   }
-  for (int i = 0; i < kSuper; ++i) {
-    out.codes[i] = (pairs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
-  }
+  ReadPairs(pairs, out.codes);
 }
 
 void ReadQ3K(const uint8_t* block, Super& out) {
@@ -58,19 +85,15 @@ void ReadQ3K(const uint8_t* block, Super& out) {
     const int top = (scales[8 + i % 4] >> (2 * (i / 4))) & 3;
     out.scale[i] = static_cast<uint8_t>((low | top << 4) - 32);
   }
-  for (int i = 0; i < kSuper; ++i) {
-    const int low = (pairs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
-    out.codes[i] = static_cast<uint8_t>(low | (high[i % 32] >> (i / 32) & 1) << 2);
-  }
+  ReadPairs(pairs, out.codes);
+  AddHighBits(high, 2, out.codes);
 }
 
 void ReadQ4K(const uint8_t* block, Super& out) {
   out.d = LoadU16(block);
   out.dmin = LoadU16(block + 2);
   ReadSixBits(block + 4, out);
-  for (int i = 0; i < kSuper; ++i) {
-    out.codes[i] = (block[16 + i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15;
-  }
+  ReadNibbles(block + 16, out.codes);
 }
 
 void ReadQ5K(const uint8_t* block, Super& out) {
@@ -78,21 +101,24 @@ void ReadQ5K(const uint8_t* block, Super& out) {
   out.d = LoadU16(block);
   out.dmin = LoadU16(block + 2);
   ReadSixBits(block + 4, out);
-  for (int i = 0; i < kSuper; ++i) {
-    const int low = (nibbles[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15;
-    out.codes[i] = static_cast<uint8_t>(low | (fifth[i % 32] >> (i / 32) & 1) << 4);
-  }
+  ReadNibbles(nibbles, out.codes);
+  AddHighBits(fifth, 4, out.codes);
 }
 
 void ReadQ6K(const uint8_t* block, Super& out) {
   const uint8_t *low = block, *high = block + 128;
   out.d = LoadU16(block + 208);
   std::memcpy(out.scale, block + 192, 16);
-  for (int i = 0; i < kSuper; ++i) {
-    const int half = i / 128, in_half = i % 128;
-    const int four = (low[half * 64 + in_half % 64] >> (in_half / 64 * 4)) & 15;
-    const int two = (high[half * 32 + in_half % 32] >> (in_half / 32 * 2)) & 3;
-    out.codes[i] = static_cast<uint8_t>(four | two << 4);
+  for (int half = 0; half < 2; ++half) {
+    uint8_t* codes = out.codes + half * 128;
+    for (int j = 0; j < 32; ++j) {
+      const int first = low[half * 64 + j], second = low[half * 64 + 32 + j];
+      const int two = high[half * 32 + j];
+      codes[j] = static_cast<uint8_t>((first & 15) | (two & 3) << 4);
+      codes[j + 32] = static_cast<uint8_t>((second & 15) | (two >> 2 & 3) << 4);
+      codes[j + 64] = static_cast<uint8_t>(first >> 4 | (two >> 4 & 3) << 4);
+      codes[j + 96] = static_cast<uint8_t>(second >> 4 | (two >> 6) << 4);
+    }
   }
 }
 
@@ -103,8 +129,12 @@ void ReadIq4Xs(const uint8_t* block, Super& out) {
     const int low = (block[4 + i / 2] >> (i % 2 * 4)) & 15;
     out.scale[i] = static_cast<uint8_t>((low | (high >> (2 * i) & 3) << 4) - 32);
   }
-  for (int i = 0; i < kSuper; ++i) {
-    out.codes[i] = (block[8 + i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4)) & 15;
+  for (int i = 0; i < kSuper; i += 32) {
+    for (int j = 0; j < 16; ++j) {
+      const int byte = block[8 + i / 2 + j];
+      out.codes[i + j] = static_cast<uint8_t>(byte & 15);
+      out.codes[i + j + 16] = static_cast<uint8_t>(byte >> 4);
+    }
   }
 }
 
@@ -130,20 +160,24 @@ void WriteScales(const Super& from, int lane, uint8_t* unit) {
   }
 }
 
-template <PackKind kKind>
-void WriteCodes(const Super& from, int lane, uint8_t* unit) {
+// Four codes of one row to the words of their lines.
+template <PackKind kKind, int kQuad>
+void WriteQuad(const uint8_t* codes, uint32_t* words) {
+  constexpr QuadPlace kPlace = PlaceOf(kKind, kQuad);
+  uint32_t four;
+  std::memcpy(&four, codes + kQuad * 4, 4);
+  for (const CodeBits& part : kPlace.part) {
+    const uint32_t mask = 0x01010101u * ((1u << part.bits) - 1);
+    words[part.line] |= (four >> part.from & mask) << part.shift;
+  }
+}
+
+template <PackKind kKind, size_t... kQuads>
+void WriteCodes(const Super& from, int lane, uint8_t* unit, std::index_sequence<kQuads...>) {
   constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
   for (int group = 0; group < 4; ++group) {
     uint32_t words[kLayout.group_bytes / 64] = {};  // of this row, one a line
-#pragma GCC unroll 16
-    for (int quad = 0; quad < 16; ++quad) {
-      uint32_t four;
-      std::memcpy(&four, from.codes + group * 64 + quad * 4, 4);
-      for (const CodeBits& part : PlaceOf(kKind, quad).part) {
-        const uint32_t mask = 0x01010101u * ((1u << part.bits) - 1);
-        words[part.line] |= (four >> part.from & mask) << part.shift;
-      }
-    }
+    (WriteQuad<kKind, static_cast<int>(kQuads)>(from.codes + group * 64, words), ...);
     uint8_t* at = unit + kLayout.codes_at + group * kLayout.group_bytes + lane * 4;
     for (const uint32_t word : words) {
       std::memcpy(at, &word, 4);
@@ -170,7 +204,7 @@ bool Pack(const MatView& matrix, int first_row, int count, uint8_t* panel,
       std::memcpy(unit + lane * 2, &super.d, 2);
       if (kLayout.has_min) std::memcpy(unit + 32 + lane * 2, &super.dmin, 2);
       WriteScales<kKind>(super, lane, unit);
-      WriteCodes<kKind>(super, lane, unit);
+      WriteCodes<kKind>(super, lane, unit, std::make_index_sequence<16>());
     }
     plausible &= FiniteF16s(SuperFactors(unit), 2 * kPanelRows);
   }
