@@ -7,7 +7,9 @@
 #include "cpu/forward.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/kv_memory.h"
+#include "cpu/pack.h"
 #include "cpu/packed_model.h"
+#include "model/costs.h"
 
 namespace hearth {
 namespace {
@@ -161,6 +163,25 @@ CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
   }
   plan.step_bytes = StepBytes(spec, options.max_step_tokens);
   return plan;
+}
+
+std::string SlowFormatsNote(const Model& model) {
+  std::string names;
+  double slow = 0, all = 0;
+  VisitWeights(model, [&](const MatView& weight, double share) {
+    const double bytes = share * static_cast<double>(BytesOf(weight));
+    all += bytes;
+    if (weight.rows == 1 || PackKindOf(weight) != PackKind::kRaw) return;
+    slow += bytes;
+    const std::string name = NameOf(weight.dtype);
+    if (names.find(name) == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+  });
+  if (slow <= 0) return "";
+  // Rows decoded one by one are read at about 0.4 GB/s a core, packed ones at 12 to 20.
+  return Printf(
+      "%.0f %% of the weights read per token have no fast kernel (%s, or a width that is no "
+      "multiple of its block): that part runs about 30 times slower",
+      100 * slow / all, names.c_str());
 }
 
 Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 #include "model/model.h"
@@ -24,6 +25,9 @@ struct CpuMemoryPlan {
   int64_t total() const { return weight_bytes + kv_bytes + step_bytes; }
 };
 CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options);
+
+// A sentence about weights in formats without a fast kernel, or "" when all have one.
+std::string SlowFormatsNote(const Model& model);
 
 // Copies the weights and gives the file's memory back on the way; packed weights are checked and
 // used where they are. Nothing of `model` is needed afterwards. kUnsupported for shapes no kernel

@@ -58,6 +58,7 @@ class PackedModel {
 
  private:
   class Builder;
+  class Counter;
   class Packer;
   class Finder;
   static Result<std::unique_ptr<PackedModel>> Pack(const Model& model, ThreadPool& pool,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The promise of bits for every weight format: small models, dense and with experts, whose matrices
 // are all in that format.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -133,6 +134,23 @@ TEST_P(Formats, SameBitsEverywhere) {
     testing::CompareBits(path, 20, 24, 120);
     if (HasFailure()) return;
   }
+}
+
+std::string NoteFor(DType dtype) {
+  const testing::TempDir dir;
+  const std::string path = dir.Path("model.gguf");
+  std::ofstream(path, std::ios::binary) << Build("llama", dtype, 7);
+  Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  Result<Model> model = LoadModel(*std::move(file));
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return SlowFormatsNote(*model);
+}
+
+TEST(SlowFormats, AreNamedAndFastOnesAreNot) {
+  EXPECT_THAT(NoteFor(DType::kIq2Xxs), ::testing::HasSubstr("IQ2_XXS"));
+  EXPECT_EQ(NoteFor(DType::kQ4_K), "");
+  EXPECT_EQ(NoteFor(DType::kBf16), "");
 }
 
 }  // namespace
