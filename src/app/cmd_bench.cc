@@ -24,8 +24,8 @@ namespace {
 
 struct Flags {
   std::string model, json, html;
-  int decode = 16, prefill = 512, repeat = 3, chunk = 512;
-  std::vector<int> batches = {1, 8, 32}, depths;
+  int decode = 16, repeat = 3, chunk = 512;
+  std::vector<int> batches = {1, 8, 32}, depths, prefills = {512};
   bool only_yardsticks = false;
   CpuFlags cpu;
 };
@@ -44,7 +44,9 @@ std::vector<BenchCase> CasesOf(const Flags& flags) {
       cases.push_back({BenchKind::kDecode, 1, depth, flags.decode});
     }
   }
-  if (flags.prefill > 0) cases.push_back({BenchKind::kPrefill, 1, 0, flags.prefill});
+  for (const int tokens : flags.prefills) {
+    if (tokens > 0) cases.push_back({BenchKind::kPrefill, 1, 0, tokens});
+  }
   return cases;
 }
 
@@ -175,7 +177,8 @@ void AddBench(CLI::App& app, Command& chosen) {
   bench->add_option("--depth", flags->depths, "Also decode one sequence after so many tokens")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 24));
-  bench->add_option("--prefill", flags->prefill, "Tokens of the prefill case; 0 for none")
+  bench->add_option("--prefill", flags->prefills, "Tokens of the prefill cases; 0 for none")
+      ->delimiter(',')
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   bench->add_option("--chunk", flags->chunk, "Tokens per step of prefill")

@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ElementTree
 from models import expect, hearth, work_model
 
 MODEL = work_model("tiny-oss-o200k.gguf")
-CASES = ["decode 1", "decode 3", "decode 1 at 40", "decode 1 at 2100", "prefill 70"]
+CASES = ["decode 1", "decode 3", "decode 1 at 40", "decode 1 at 2100", "prefill 70",
+         "prefill 600"]
 
 
 def bench(*flags):
@@ -37,7 +38,8 @@ def check_json(path):
     by_name = {m["name"]: m for m in record["measurements"]}
     expect(by_name["decode 3"]["sequences"] == 3 and by_name["decode 3"]["tokens"] == 12,
            "tokens of all sequences")
-    expect(by_name["prefill 70"]["tokens"] == 70, "tokens of the prompt")
+    for tokens in (70, 600):
+        expect(by_name[f"prefill {tokens}"]["tokens"] == tokens, "tokens of the prompt")
     context = {name: m["context"] for name, m in by_name.items()}
     expect(context["decode 1 at 40"] == "computed" and context["decode 1 at 2100"] == "copied"
            and context["decode 1"] == "none", f"how contexts were filled: {context}")
@@ -69,12 +71,12 @@ def check_page(path, record):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         data, page = pathlib.Path(folder) / "b.json", pathlib.Path(folder) / "b.html"
-        out = bench("--decode", "4", "--batch", "1,3", "--prefill", "70", "--depth", "40,2100",
+        out = bench("--decode", "4", "--batch", "1,3", "--prefill", "70,600", "--depth", "40,2100",
                     "--json", str(data), "--html", str(page))
         record = check_json(data)
         check_page(page, record)
         rate = record["measurements"][-1]["tokens_per_second"]
-        expect(re.search(rf"prefill 70 +{re.escape(f'{rate:.4g}')}", out), f"the table: {out}")
+        expect(re.search(rf"prefill 600 +{re.escape(f'{rate:.4g}')}", out), f"the table: {out}")
         expect("decode 1 at 2100 *" in out and "copying" in out, "says what was copied")
         code, _, err = hearth("bench", "--model", MODEL, "--json", folder + "/none/b.json",
                               "--decode", "1", "--batch", "1", "--prefill", "0", "--repeat", "1")
