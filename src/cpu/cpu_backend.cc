@@ -17,13 +17,13 @@ namespace {
 class CpuBackend : public Backend {
  public:
   CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool,
-             std::unique_ptr<PackedModel> model, KvMemory kv, int max_step_tokens)
+             std::unique_ptr<PackedModel> model, KvMemory kv, const CpuOptions& options)
       : kernels_(kernels),
         pool_(std::move(pool)),
         model_(std::move(model)),
         kv_(std::move(kv)),
-        forward_(*model_, kernels_, *pool_, kv_),
-        max_step_tokens_(max_step_tokens) {}
+        forward_(*model_, kernels_, *pool_, kv_, options.phases),
+        max_step_tokens_(options.max_step_tokens) {}
 
   std::string_view name() const override { return kernels_.isa; }
   KvLayout kv_layout() const override { return kv_.layout(); }
@@ -198,9 +198,8 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOpt
   HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.full_blocks, options.window_blocks));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, *pool, options.on_progress));
-  return std::unique_ptr<Backend>(
-      std::make_unique<CpuBackend>(KernelsOf(options.isa), std::move(pool), std::move(packed),
-                                   std::move(kv), options.max_step_tokens));
+  return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(
+      KernelsOf(options.isa), std::move(pool), std::move(packed), std::move(kv), options));
 }
 
 }  // namespace hearth

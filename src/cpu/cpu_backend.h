@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "cpu/phases.h"
 #include "model/model.h"
 #include "platform/isa.h"
 namespace hearth {
@@ -16,6 +17,7 @@ struct CpuOptions {
   int full_blocks = 0, window_blocks = 0;                        // of 16 tokens each
   int max_step_tokens = 2048;                                    // bounds the memory of a step
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
+  PhaseTotals* phases = nullptr;  // profiles steps into this, which outlives the backend
 };
 
 // What a backend with these options will hold, before it is made.

@@ -2,6 +2,7 @@
 #include "cpu/forward.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "cpu/pack.h"
@@ -9,19 +10,34 @@
 #include "model/rope.h"
 
 namespace hearth {
+namespace {
+
+int64_t Nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
+
 Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool,
-                 KvMemory& kv)
+                 KvMemory& kv, PhaseTotals* phases)
     : model_(model),
       spec_(model.spec()),
       kernels_(kernels),
       pool_(pool),
       kv_(kv),
       frequencies_(RopeFrequencies(model.spec().rope)),
-      matmuls_(kernels, pool) {
+      matmuls_(kernels, pool),
+      clock_(phases, pool.size(), [&pool] {
+        const ThreadPool::LoopTime time = pool.loop_time();
+        return PhaseReading{Nanoseconds(), time.loops, time.busy};
+      }) {
+  if (phases != nullptr) pool.CountTime();
   attend_scratch_.Room(int64_t{kAttendScratch} * pool.size());
 }
 
 void Forward::Run(const StepPlan& plan, std::span<float> logits) {
+  clock_.Enter(StepPhase::kSmall);
   PlaceTokens(plan);
   Embed(plan);
   for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
@@ -30,6 +46,7 @@ void Forward::Run(const StepPlan& plan, std::span<float> logits) {
   }
   Pool(plan);
   Logits(plan, logits);
+  clock_.EndStep();
 }
 
 // Angles in extended precision: the x87 functions are the same code on every x86 processor, where
@@ -91,16 +108,22 @@ void Forward::Attention(const StepPlan& plan, int index) {
   matmuls_.Add({&layer.q, input, layer.q_bias, q, Padded(q_width)});
   matmuls_.Add({&layer.k, input, layer.k_bias, k, Padded(kv_width)});
   matmuls_.Add({&layer.v, input, layer.v_bias, v, Padded(kv_width)});
+  clock_.Enter(StepPhase::kProjections);
   matmuls_.Run();
+  clock_.Enter(StepPhase::kSmall);
   TurnAndStore(plan, index);
+  clock_.Enter(StepPhase::kAttention);
   Attend(plan, index);
+  clock_.Enter(StepPhase::kSmall);
   act_.Shape(num_tokens_, q_width, NeedsOf({&layer.out}));
   EachToken([&](int t, int) {
     act_.Quantise(kernels_, mixed_.data() + int64_t{t} * Padded(q_width), t);
   });
   float* out = Shaped(out_, num_tokens_, Padded(d));
+  clock_.Enter(StepPhase::kProjections);
   matmuls_.RunOne(
       {&layer.out, act_.With(mixed_.data(), Padded(q_width)), layer.out_bias, out, Padded(d)});
+  clock_.Enter(StepPhase::kSmall);
   EachToken([&](int t, int) {
     kernels_.add_scaled(out + int64_t{t} * Padded(d), 1.0f, d,
                         &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
@@ -224,6 +247,7 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
       act_.Quantise(kernels_, h + int64_t{i} * d, i);
     }
   });
+  clock_.Enter(StepPhase::kHead);
   if (padded == spec_.vocab_size) {
     matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, logits.data(), padded});
     return;

@@ -11,6 +11,7 @@
 #include "cpu/matmul.h"
 #include "cpu/packed_model.h"
 #include "cpu/panels.h"
+#include "cpu/phases.h"
 #include "cpu/scratch.h"
 #include "platform/thread_pool.h"
 namespace hearth {
@@ -26,7 +27,9 @@ inline float* Shaped(Scratch<float>& rows, int count, int width) {
 // Thread: one at a time.
 class Forward {
  public:
-  Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv);
+  // `phases`, when not null, is told where the time of each step goes.
+  Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv,
+          PhaseTotals* phases = nullptr);
   // The plan was checked: tokens, tables and rows are in range.
   void Run(const StepPlan& plan, std::span<float> logits);
 
@@ -44,6 +47,7 @@ class Forward {
   void TurnAndStore(const StepPlan& plan, int layer);
   void Attend(const StepPlan& plan, int layer);
   void Ffn(int layer);
+  void CountExperts(int layer);
   void DenseFfn(const PackedFfn& ffn);
   void MoeFfn(const PackedLayer& layer, RouterKind kind);
   void Route(const PackedLayer& layer, RouterKind kind);
@@ -76,6 +80,7 @@ class Forward {
   Rows attend_scratch_;                   // [workers, kAttendScratch]
   InputBuffer act_, slot_act_;
   Matmuls matmuls_;
+  PhaseClock clock_;
 };
 
 }  // namespace hearth

@@ -38,6 +38,19 @@ void Forward::Ffn(int index) {
   } else {
     MoeFfn(layer, router);
   }
+  if (clock_.on()) CountExperts(index);
+}
+
+void Forward::CountExperts(int index) {
+  int distinct = 0;
+  if (spec_.layers[static_cast<size_t>(index)].router == RouterKind::kNone) {
+    distinct = 1;
+  } else {
+    for (size_t e = 0; e + 1 < expert_begin_.size(); ++e) {
+      distinct += expert_begin_[e + 1] > expert_begin_[e] ? 1 : 0;
+    }
+  }
+  clock_.CountExperts(index, distinct);
 }
 
 void Forward::GluAndQuantise(int rows, int d_ff, InputNeeds needs) {
@@ -63,10 +76,14 @@ void Forward::DenseFfn(const PackedFfn& ffn) {
   matmuls_.Clear();
   matmuls_.Add({&ffn.gate, input, ffn.gate_bias, gate, Padded(d_ff)});
   matmuls_.Add({&ffn.up, input, ffn.up_bias, up, Padded(d_ff)});
+  clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
+  clock_.Enter(StepPhase::kSmall);
   GluAndQuantise(num_tokens_, d_ff, NeedsOf({&ffn.down}));
   float* down = Shaped(down_, num_tokens_, Padded(d));
+  clock_.Enter(StepPhase::kFeedForward);
   matmuls_.RunOne({&ffn.down, slot_act_.With(gate, Padded(d_ff)), ffn.down_bias, down, Padded(d)});
+  clock_.Enter(StepPhase::kSmall);
   EachToken([&](int t, int) {
     kernels_.add_scaled(down + int64_t{t} * Padded(d), 1.0f, d,
                         &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
@@ -77,6 +94,7 @@ void Forward::DenseFfn(const PackedFfn& ffn) {
 void Forward::Route(const PackedLayer& layer, RouterKind kind) {
   const int n = spec_.n_experts, active = spec_.n_active_experts, padded = Padded(n);
   float* logits = Shaped(router_, num_tokens_, padded);
+  clock_.Enter(StepPhase::kRouter);
   matmuls_.RunOne(
       {&layer.router, act_.With(h_.data(), spec_.d_model), layer.router_bias, logits, padded});
   const bool softmax_first = kind == RouterKind::kSoftmaxThenTopK;
@@ -104,6 +122,8 @@ void Forward::Route(const PackedLayer& layer, RouterKind kind) {
                                                        weights[static_cast<size_t>(i)]};
     }
   });
+  SortByExpert(n);
+  clock_.Enter(StepPhase::kSmall);
 }
 
 // Counting sort: an expert's rows become neighbours, in token order.
@@ -118,7 +138,6 @@ void Forward::SortByExpert(int num_experts) {
 void Forward::MoeFfn(const PackedLayer& layer, RouterKind kind) {
   const int d = spec_.d_model, d_ff = spec_.d_ff_expert, active = spec_.n_active_experts;
   Route(layer, kind);
-  SortByExpert(spec_.n_experts);
   const auto slots = static_cast<int>(choices_.size());
   // Inputs in slot order: quantised rows, and floats for experts that read those.
   const InputNeeds needs = GateNeeds(layer.ffn);
@@ -148,7 +167,9 @@ void Forward::MoeFfn(const PackedLayer& layer, RouterKind kind) {
     matmuls_.Add({&ffn.gate, x, ffn.gate_bias, gate + at, Padded(d_ff)});
     matmuls_.Add({&ffn.up, x, ffn.up_bias, up + at, Padded(d_ff)});
   }
+  clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
+  clock_.Enter(StepPhase::kSmall);
   GluAndQuantise(slots, d_ff, DownNeeds(layer.ffn));
   float* down = Shaped(down_, slots, Padded(d));
   const MatmulInput hidden = slot_act_.With(gate, Padded(d_ff));
@@ -159,7 +180,9 @@ void Forward::MoeFfn(const PackedLayer& layer, RouterKind kind) {
     matmuls_.Add({&layer.ffn[e].down, hidden.Rows(begin, count), layer.ffn[e].down_bias,
                   down + int64_t{begin} * Padded(d), Padded(d)});
   }
+  clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
+  clock_.Enter(StepPhase::kSmall);
   // Experts add up in the order they were chosen, then join the residual at once.
   float* sum = Shaped(out_, num_tokens_, Padded(d));
   EachToken([&](int t, int) {
