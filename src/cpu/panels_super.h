@@ -49,10 +49,6 @@ static constexpr SuperLayout SuperLayoutOf(PackKind kind) {
   }
 }
 
-// What IQ4_NL and IQ4_XS codes stand for (tensor/iq_tables.h; a test holds them together).
-static constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                         1,    13,   25,  38,  53,  69,  89,  113};
-
 // Q4_K and Q5_K: words 0, 1, 2 of a row have in 24 bits the scales of sub-blocks 2p and 2p + 1 and
 // then their minima, six bits each; the top bytes of the three words are those of p = 3.
 static inline uint32_t SixBits(const uint32_t* words, int pair) {
