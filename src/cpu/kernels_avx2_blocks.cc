@@ -89,8 +89,9 @@ void BlockPanel(const MatmulArgs& args, int token, const uint8_t* panel, float* 
   for (auto& half : sum) {
     for (__m256& value : half) value = _mm256_setzero_ps();
   }
+  const int units = NumUnits(args.w->cols);
 #pragma GCC unroll 1
-  for (int n = 0; n < NumUnits(args.w->cols); ++n) {
+  for (int n = 0; n < units; ++n) {
     const uint8_t* unit = panel + int64_t{n} * kUnitBytes;
     Fetch<kUnitBytes>(unit);
     Block<kKind, 0, kTokens>(args, token, unit, 2 * n, sum);

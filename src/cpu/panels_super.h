@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cpu/kernels.h"
+#include "cpu/panels.h"
 namespace hearth {
 
 // A unit, every part from a 64-byte line on:
