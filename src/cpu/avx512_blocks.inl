@@ -17,7 +17,7 @@ constexpr Table kTable = TableOf(kOffset);
 // Line `line` of a unit's block: four columns of sixteen rows as bytes. Codes as they are, weights
 // from a table plus kOffset.
 template <PackKind kKind, int kBlock, int kOffset>
-inline __m512i Codes(const uint8_t* unit, int line) {
+inline __m512i CodeLine(const uint8_t* unit, int line) {
   constexpr BlockTraits kTraits = BlockTraitsOf(kKind);
   const __m512i raw = _mm512_load_si512(unit + CodesAt(kTraits) + line * 64);
   const __m512i code =

@@ -15,36 +15,51 @@ namespace {
 #include "cpu/amx_block_sums.inl"
 #include "cpu/avx512_blocks.inl"
 
+// A line of a unit's codes at a time, which is one of each of its two blocks.
 template <PackKind kKind>
-struct Blocks {
+struct BlockUnpacker {
   static constexpr BlockTraits kTraits = BlockTraitsOf(kKind);
-  static constexpr bool kHasMin = kTraits.has_min;
   static constexpr int kUnitBytes = UnitBytes(kTraits);
+  const uint8_t* unit = nullptr;
+  int8_t* to = nullptr;
+  int line = 0, left = 0;  // lines
 
-  template <int kBlock>
-  static void UnpackBlock(const uint8_t* unit, int to, Weights& out) {
+  void Start(const PackedMatrix& w, int panel, int chunk, Codes& out) {
+    const int units = NumUnits(w.cols) - chunk * kPairs;
+    unit = w.data + panel * w.panel_bytes + int64_t{chunk} * kPairs * kUnitBytes;
+    to = out.tiles[0];
+    line = 0;
+    left = (units < kPairs ? units : kPairs) * kUnitLines;
+  }
+  [[gnu::always_inline]] void Lines(int count) {
     const __m512i offset = _mm512_set1_epi8(kTraits.has_table ? 0 : kTraits.offset);
-    _mm512_store_ps(out.scales[to], Halves(FactorsOf(unit) + kBlock * kPanelRows));
-    if constexpr (kHasMin) {
-      _mm512_store_ps(out.minima[to], Halves(MinimaOf(unit) + kBlock * kPanelRows));
-    }
-    for (int line = 0; line < kUnitLines; ++line) {
-      const __m512i codes = Codes<kKind, kBlock, 0>(unit, line);
-      _mm512_store_si512(out.tiles[to] + line * 64, _mm512_sub_epi8(codes, offset));
+    for (int i = count < left ? count : left; i > 0; --i) {
+      // To L2 only: about the chunk after this one, for L1 is full.
+      const uint8_t* ahead = unit + kPairs * kUnitBytes + line * 64;
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+      if (line < kUnitBytes / 64 - kUnitLines) {
+        _mm_prefetch(reinterpret_cast<const char*>(ahead + kUnitLines * 64), _MM_HINT_T1);
+      }
+      _mm512_store_si512(to, _mm512_sub_epi8(CodeLine<kKind, 0, 0>(unit, line), offset));
+      _mm512_store_si512(to + kTile, _mm512_sub_epi8(CodeLine<kKind, 1, 0>(unit, line), offset));
+      to += 64;
+      --left;
+      if (++line < kUnitLines) continue;
+      line = 0;
+      unit += kUnitBytes;
+      to += kTile;
     }
   }
+};
 
-  static void Unpack(const uint8_t* panel, int, int first_block, int blocks, Weights& out) {
-    const uint8_t* unit = panel + int64_t{first_block} / 2 * kUnitBytes;
-    for (int b = 0; b < blocks; b += 2, unit += kUnitBytes) {
-      // To L2 only: the chunk after this one, for L1 is full.
-      for (int line = 0; line < kUnitBytes; line += 64) {
-        const uint8_t* ahead = unit + kChunkBlocks / 2 * kUnitBytes + line;
-        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-      }
-      UnpackBlock<0>(unit, b, out);
-      if (b + 1 < blocks) UnpackBlock<1>(unit, b + 1, out);
-    }
+template <PackKind kKind>
+struct Blocks {
+  using Unpacker = BlockUnpacker<kKind>;
+  static constexpr bool kHasMin = BlockTraitsOf(kKind).has_min;
+  static constexpr int kScaleStride = Unpacker::kUnitBytes / 2;
+  static const uint16_t* Scales(const PackedMatrix& w, int panel, int chunk) {
+    const int64_t unit = int64_t{chunk} * kPairs * Unpacker::kUnitBytes;
+    return FactorsOf(w.data + panel * w.panel_bytes + unit);
   }
 };
 

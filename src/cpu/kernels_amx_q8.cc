@@ -14,22 +14,37 @@ namespace {
 
 #include "cpu/amx_block_sums.inl"
 
-struct Q8 {
-  static constexpr bool kHasMin = false;
-  static void Unpack(const uint8_t* panel, int cols, int first_block, int blocks, Weights& out) {
+// Turns the codes of the next chunk into signed ones, a few lines at a time.
+struct Q8Unpacker {
+  const uint8_t* from = nullptr;
+  int8_t* to = nullptr;
+  int left = 0;  // lines
+
+  void Start(const PackedMatrix& w, int panel, int chunk, Codes& out) {
+    const int blocks = w.cols / kQuantBlock - chunk * kChunkBlocks;
+    from = w.data + panel * w.panel_bytes + Q8CodesAt(w.cols) + int64_t{chunk} * sizeof(Codes);
+    to = out.tiles[0];
+    left = (blocks < kChunkBlocks ? blocks : kChunkBlocks) * kTile / 64;
+  }
+  [[gnu::always_inline]] void Lines(int count) {
     const __m512i flip = _mm512_set1_epi8(-128);
-    const uint8_t* codes = panel + Q8CodesAt(cols) + int64_t{first_block} * kTile;
-    const uint16_t* halves = Q8Scales(panel) + first_block * kPanelRows;
-    for (int b = 0; b < blocks; ++b) {
-      const auto* scale = reinterpret_cast<const __m256i*>(halves + b * kPanelRows);
-      _mm512_store_ps(out.scales[b], _mm512_cvtph_ps(_mm256_load_si256(scale)));
-      for (int line = 0; line < kTile; line += 64) {
-        const uint8_t* at = codes + b * kTile + line;
-        // To L2 only: the chunk after this one, for L1 is full.
-        _mm_prefetch(reinterpret_cast<const char*>(at + kChunkBlocks * kTile), _MM_HINT_T1);
-        _mm512_store_si512(out.tiles[b] + line, _mm512_xor_si512(_mm512_load_si512(at), flip));
-      }
+    for (int i = count < left ? count : left; i > 0; --i) {
+      // To L2 only: about the chunk after this one, for L1 is full.
+      _mm_prefetch(reinterpret_cast<const char*>(from + sizeof(Codes)), _MM_HINT_T1);
+      _mm512_store_si512(to, _mm512_xor_si512(_mm512_load_si512(from), flip));
+      from += 64;
+      to += 64;
+      --left;
     }
+  }
+};
+
+struct Q8 {
+  using Unpacker = Q8Unpacker;
+  static constexpr bool kHasMin = false;
+  static constexpr int kScaleStride = 2 * kPanelRows;
+  static const uint16_t* Scales(const PackedMatrix& w, int panel, int chunk) {
+    return Q8Scales(w.data + panel * w.panel_bytes) + chunk * kChunkBlocks * kPanelRows;
   }
 };
 

@@ -119,7 +119,7 @@ void Add(KernelTable& table) {
 
 }  // namespace
 
-void AddAvx2Blocks(KernelTable& table) {
+void AddAvx2Blocks(KernelTable& table) noexcept {
   Add<PackKind::kQ4_0>(table);
   Add<PackKind::kQ4_1>(table);
   Add<PackKind::kQ5_0>(table);

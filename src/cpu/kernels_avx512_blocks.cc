@@ -25,7 +25,7 @@ template <PackKind kKind, int kBlock>
 inline __m512i UnsignedCodes(const uint8_t* unit, int line) {
   constexpr BlockTraits kTraits = BlockTraitsOf(kKind);
   if constexpr (kInPlace<kKind, kBlock> == 0) {
-    return Codes<kKind, kBlock, kTraits.offset>(unit, line);
+    return CodeLine<kKind, kBlock, kTraits.offset>(unit, line);
   }
   const __m512i raw = _mm512_load_si512(unit + CodesAt(kTraits) + line * 64);
   return _mm512_andnot_si512(_mm512_set1_epi8(15), raw);
@@ -137,7 +137,7 @@ void Add(KernelTable& table) {
 
 }  // namespace
 
-void AddAvx512Blocks(KernelTable& table) {
+void AddAvx512Blocks(KernelTable& table) noexcept {
   Add<PackKind::kQ4_0>(table);
   Add<PackKind::kQ4_1>(table);
   Add<PackKind::kQ5_0>(table);

@@ -55,7 +55,7 @@ void Add(KernelTable& table) {
 
 }  // namespace
 
-void AddScalarBlocks(KernelTable& table) {
+void AddScalarBlocks(KernelTable& table) noexcept {
   Add<PackKind::kQ4_0>(table);
   Add<PackKind::kQ4_1>(table);
   Add<PackKind::kQ5_0>(table);
