@@ -19,6 +19,8 @@ constexpr int kTile = kQuantBlock * kPanelRows;  // bytes of a block's weights
 constexpr int kBlockRows = 128;                  // tokens that stay in L2 while the weights pass
 constexpr int kPairs = kChunkBlocks / 2;         // blocks are taken in pairs
 constexpr int kChunkLines = kChunkBlocks * kTile / 64;
+constexpr int kSumRoom = 32;  // for a chunk's sums of blocks, in whole vectors
+static_assert(kChunkBlocks <= kSumRoom);
 constexpr ShapesByTokens kShapes = ShapesOfDepth(kQuantBlock);
 
 // The signed codes of a chunk of one panel.
@@ -45,7 +47,7 @@ struct Late {
   const Sums* sums;
   const uint16_t* scales;
   const float* token_scales;
-  const float* block_sums;  // of the pair's first block, [token][kChunkBlocks]
+  const float* block_sums;  // from the pair's first block on, [token][kSumRoom]
 };
 
 // The scales of both blocks of a pair, and their minima.
@@ -67,7 +69,7 @@ template <bool kHasMin, int kFirst, bool kTwo>
       totals[t] = _mm512_fmadd_ps(Joined(late.sums->high[b] + at, late.sums->low[b] + at), scale,
                                   totals[t]);
       if constexpr (kHasMin) {
-        const __m512 sum = _mm512_set1_ps(late.block_sums[t * kChunkBlocks + b]);
+        const __m512 sum = _mm512_set1_ps(late.block_sums[t * kSumRoom + b]);
         totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(pair.minima[b], token_scale), totals[t]);
       }
     }
@@ -80,7 +82,7 @@ struct Job {
   const int8_t* codes;     // [block][kTile], signed
   const uint16_t* scales;  // float16
   float token_scales[kTileRows];
-  float block_sums[kTileRows][kChunkBlocks];  // of the activations, for minima
+  alignas(64) float block_sums[kTileRows][kSumRoom];  // of the activations, for minima
   int pairs;
   bool last_is_half;  // the last pair has one block
   bool first_chunk;   // there are no totals yet
@@ -88,6 +90,18 @@ struct Job {
   const float* bias;  // of the panel after the last chunk, or null
   int begin, end;     // tokens to store: those before are done, those behind do not exist
 };
+
+// The joined sums of a token's blocks, up to a chunk of them.
+inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float* out) {
+  for (int i = 0; i < kChunkBlocks; i += 16) {
+    const int left = (blocks < kChunkBlocks ? blocks : kChunkBlocks) - i;
+    const auto lanes =
+        static_cast<__mmask16>(left >= 16 ? 0xffff : (left > 0 ? (1 << left) - 1 : 0));
+    const __m512i shifted = _mm512_slli_epi32(_mm512_maskz_loadu_epi32(lanes, high + i), 8);
+    const __m512i joined = _mm512_add_epi32(shifted, _mm512_maskz_loadu_epi32(lanes, low + i));
+    _mm512_store_ps(out + i, _mm512_cvtepi32_ps(joined));
+  }
+}
 
 // All jobs of some panels and tokens, in their order, and the weights for them.
 template <class Format>
@@ -157,10 +171,7 @@ class Walk {
       job.token_scales[t] = x.scale[int64_t{first + t} * x.num_chunks + chunk_];
       if constexpr (Format::kHasMin) {
         const int64_t block = int64_t{first + t} * x.num_blocks + chunk_ * kChunkBlocks;
-        for (int b = 0; b < kChunkBlocks && b < blocks; ++b) {
-          job.block_sums[t][b] =
-              static_cast<float>(256 * x.sum_hi[block + b] + x.sum_lo[block + b]);
-        }
+        FillSums(x.sum_hi + block, x.sum_lo + block, blocks, job.block_sums[t]);
       }
     }
   }

@@ -12,7 +12,7 @@ namespace {
 // tokens and stays at the speed of memory up to 8 of them, a Q8 tile stores its sums every block.
 constexpr int kFewestMxfp4 = 2;
 constexpr int kFewestQ8 = 9;
-constexpr int kFewestBlocks = 9;
+constexpr int kFewestBlocks = 13;
 
 MatmulKernel Few(PackKind kind) { return Avx512Kernels().matmul[static_cast<int>(kind)]; }
 

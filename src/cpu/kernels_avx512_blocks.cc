@@ -94,7 +94,7 @@ void BlockTile(const MatmulArgs& args, const Tile& tile) {
   const PackedMatrix& w = *args.w;
   const int units = NumUnits(w.cols);
   const uint8_t* panel = w.data + tile.panel * w.panel_bytes;
-  const Ahead<kUnitBytes, 4> ahead(0, units, tile.jump);
+  const Ahead<kUnitBytes, 6> ahead(0, units, tile.jump);
   const Tokens<kTokens> x(*args.x, tile.token);
   __m512 sum[kPanels][kTokens];
 #pragma GCC unroll 8
@@ -116,17 +116,26 @@ void BlockTile(const MatmulArgs& args, const Tile& tile) {
   Store<kTokens, kPanels>(args, tile, sum);
 }
 
+// More tokens than registers hold for several panels: two groups of them, one after the other.
+template <PackKind kKind, int kTokens, int kPanels>
+void TwoTiles(const MatmulArgs& args, const Tile& tile) {
+  constexpr int kFirst = (kTokens + 1) / 2;
+  BlockTile<kKind, kFirst, kPanels>(args, {tile.bias, tile.token, tile.panel, 0});
+  BlockTile<kKind, kTokens - kFirst, kPanels>(
+      args, {tile.bias, tile.token + kFirst, tile.panel, tile.jump});
+}
+
 template <PackKind kKind>
 void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
   static constexpr Choice kChoices[kMostTokens] = {
       {3, BlockTile<kKind, 1, 3>, BlockTile<kKind, 1, 1>},
       {3, BlockTile<kKind, 2, 3>, BlockTile<kKind, 2, 1>},
-      {2, BlockTile<kKind, 3, 2>, BlockTile<kKind, 3, 1>},
-      {2, BlockTile<kKind, 4, 2>, BlockTile<kKind, 4, 1>},
-      {1, BlockTile<kKind, 5, 1>, BlockTile<kKind, 5, 1>},
-      {1, BlockTile<kKind, 6, 1>, BlockTile<kKind, 6, 1>},
-      {1, BlockTile<kKind, 7, 1>, BlockTile<kKind, 7, 1>},
-      {1, BlockTile<kKind, 8, 1>, BlockTile<kKind, 8, 1>}};
+      {3, BlockTile<kKind, 3, 3>, BlockTile<kKind, 3, 1>},
+      {3, BlockTile<kKind, 4, 3>, BlockTile<kKind, 4, 1>},
+      {3, TwoTiles<kKind, 5, 3>, TwoTiles<kKind, 5, 1>},
+      {3, TwoTiles<kKind, 6, 3>, TwoTiles<kKind, 6, 1>},
+      {3, TwoTiles<kKind, 7, 3>, TwoTiles<kKind, 7, 1>},
+      {3, TwoTiles<kKind, 8, 3>, TwoTiles<kKind, 8, 1>}};
   if (args.x->m > 0) ForTiles(args, args.bias, panel_begin, panel_end, kChoices);
 }
 
