@@ -116,14 +116,17 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   state.counters["GFLOP/s"] = 2e-9 * m * kRows * static_cast<double>(kCols) * count / best;
 }
 
+constexpr PackKind kKinds[] = {PackKind::kMxfp4, PackKind::kQ8,   PackKind::kQ4_0, PackKind::kQ4_1,
+                               PackKind::kQ5_0,  PackKind::kQ5_1, PackKind::kIq4Nl};
+
 void RegisterWeights() {
   for (const Isa isa : SupportedIsas()) {
     if (isa == Isa::kScalar) continue;
-    for (const PackKind kind : {PackKind::kMxfp4, PackKind::kQ8}) {
-      for (const int m : {1, 2, 4, 8}) {
+    for (const PackKind kind : kKinds) {
+      for (const int m : {1, 2, 4, 8, 16, 64, 512}) {
         for (const int threads : {1, 2}) {
-          const std::string name = std::string(kind == PackKind::kMxfp4 ? "mxfp4" : "q8") + "/" +
-                                   NameOf(isa) + "/m:" + std::to_string(m) +
+          const std::string name = std::string(FormatOf(kind)->name) + "/" + NameOf(isa) +
+                                   "/m:" + std::to_string(m) +
                                    "/threads:" + std::to_string(threads);
           benchmark::RegisterBenchmark(
               name.c_str(), [=](benchmark::State& state) { Weights(state, isa, kind, m, threads); })

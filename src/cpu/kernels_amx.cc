@@ -12,6 +12,7 @@ namespace {
 // tokens and stays at the speed of memory up to 8 of them, a Q8 tile stores its sums every block.
 constexpr int kFewestMxfp4 = 2;
 constexpr int kFewestQ8 = 9;
+constexpr int kFewestBlocks = 13;
 
 MatmulKernel Few(PackKind kind) { return Avx512Kernels().matmul[static_cast<int>(kind)]; }
 
@@ -25,12 +26,22 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
   AmxMatmulQ8(args, panel_begin, panel_end);
 }
 
+void MatmulBlocks(const MatmulArgs& args, int panel_begin, int panel_end) {
+  if (args.x->m < kFewestBlocks) return Few(args.w->kind)(args, panel_begin, panel_end);
+  AmxMatmulBlocks(args, panel_begin, panel_end);
+}
+
 KernelTable MakeTable() {
   KernelTable table = Avx512Kernels();
   table.isa = "amx";
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
   AddAmxSupers(table);
+  table.matmul[static_cast<int>(PackKind::kQ4_0)] = MatmulBlocks;
+  table.matmul[static_cast<int>(PackKind::kQ4_1)] = MatmulBlocks;
+  table.matmul[static_cast<int>(PackKind::kQ5_0)] = MatmulBlocks;
+  table.matmul[static_cast<int>(PackKind::kQ5_1)] = MatmulBlocks;
+  table.matmul[static_cast<int>(PackKind::kIq4Nl)] = MatmulBlocks;
   return table;
 }
 

@@ -24,10 +24,12 @@ class Amx : public ::testing::TestWithParam<DType> {
   void SetUp() override {
     if (BestIsa() < Isa::kAmx) GTEST_SKIP() << "SKIPPED LOUDLY: this machine has no AMX";
   }
-  MatmulKernel tiles() const { return GetParam() == DType::kQ8_0 ? AmxMatmulQ8 : AmxMatmulMxfp4; }
-  MatmulKernel scalar() const {
-    const PackKind kind = GetParam() == DType::kQ8_0 ? PackKind::kQ8 : PackKind::kMxfp4;
-    return ScalarKernels().matmul[static_cast<size_t>(kind)];
+  static bool is_mxfp4() {
+    return GetParam() == DType::kMxfp4 || GetParam() == DType::kMxfp4Planes;
+  }
+  static MatmulKernel tiles() {
+    if (is_mxfp4()) return AmxMatmulMxfp4;
+    return GetParam() == DType::kQ8_0 ? AmxMatmulQ8 : AmxMatmulBlocks;
   }
 
   // Whole buffers are compared, so that a store outside the asked panels shows as well.
@@ -35,13 +37,16 @@ class Amx : public ::testing::TestWithParam<DType> {
                       int end) const {
     const int64_t stride = int64_t{NumPanels(matrix.packed.rows)} * kPanelRows + 16;
     std::vector<float> want(static_cast<size_t>(stride * x.m), -77.0f), got = want;
-    scalar()({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
+    const auto kind = static_cast<size_t>(matrix.packed.kind);
+    ScalarKernels().matmul[kind]({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
     tiles()({&matrix.packed, &x, bias, got.data(), stride}, begin, end);
     return Difference(want, got);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, Amx,
-                         ::testing::Values(DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0),
+                         ::testing::Values(DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0,
+                                           DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
+                                           DType::kIq4Nl),
                          [](const auto& kind) { return std::string(NameOf(kind.param)); });
 
 // Ordinary rows with outliers, rows at the corners of both halves, rows of one full-scale value.
@@ -86,7 +91,7 @@ TEST_P(Amx, EveryNumberOfTokens) {
       ++cases;
     }
   }
-  EXPECT_EQ(spills > 0, GetParam() != DType::kQ8_0);
+  EXPECT_EQ(spills > 0, is_mxfp4());
   std::printf("  %d products, %d spilled blocks\n", cases, spills);
 }
 
@@ -103,7 +108,7 @@ TEST_P(Amx, EveryWidth) {
 TEST_P(Amx, NanRowsPoisonOnlyThemselves) {
   Rng rng(23);
   const int m = 37, cols = 608, poisoned[] = {0, 15, 16, 35};
-  const TestMatrix matrix(DType::kQ8_0 == GetParam() ? DType::kQ8_0 : DType::kMxfp4, 48, cols, rng);
+  const TestMatrix matrix(is_mxfp4() ? DType::kMxfp4 : GetParam(), 48, cols, rng);
   ActBuffer buffer;
   Fill(rng, m, cols, buffer);
   std::vector<float> before(static_cast<size_t>(48 * m)), after(before.size());

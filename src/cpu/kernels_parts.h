@@ -7,10 +7,14 @@ namespace hearth {
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
+// Supers: K-quants and IQ4_XS. Blocks: Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL.
 void AddScalarSupers(KernelTable& table) noexcept;
+void AddScalarBlocks(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
 void AddAvx512Supers(KernelTable& table) noexcept;
+void AddAvx512Blocks(KernelTable& table) noexcept;
 void AddAvx2Supers(KernelTable& table) noexcept;
+void AddAvx2Blocks(KernelTable& table) noexcept;
 void AddAvx512Matmuls(KernelTable& table) noexcept;
 AttendKernel Avx512Attend();
 void AddAvx2Matmuls(KernelTable& table) noexcept;

@@ -124,9 +124,10 @@ void CheckMatmuls(const KernelTable& table, DType dtype, uint64_t seed) {
   std::printf("  %s: %d matrices\n", NameOf(dtype), cases);
 }
 
-constexpr DType kPacked[] = {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0,
-                             DType::kQ2_K,  DType::kQ3_K,        DType::kQ4_K,
-                             DType::kQ5_K,  DType::kQ6_K,        DType::kIq4Xs};
+constexpr DType kPacked[] = {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kQ4_0,
+                             DType::kQ4_1,  DType::kQ5_0,        DType::kQ5_1, DType::kIq4Nl,
+                             DType::kQ2_K,  DType::kQ3_K,        DType::kQ4_K, DType::kQ5_K,
+                             DType::kQ6_K,  DType::kIq4Xs};
 
 TEST_P(Kernels, Products) {
   for (const DType dtype : kPacked) CheckMatmuls(table(), dtype, 11 + static_cast<uint64_t>(dtype));

@@ -7,13 +7,9 @@ namespace hearth {
 
 const PackFormat* FormatOf(PackKind kind) {
   static const PackFormat* const kFormats[kNumPackKinds] = {
-      &kMxfp4Format, &kQ8Format,
-      nullptr,  // Q4_0
-      nullptr,  // Q4_1
-      nullptr,  // Q5_0
-      nullptr,  // Q5_1
-      nullptr,  // IQ4_NL
-      &kQ2KFormat,   &kQ3KFormat, &kQ4KFormat, &kQ5KFormat, &kQ6KFormat, &kIq4XsFormat,
+      &kMxfp4Format, &kQ8Format,    &kQ4_0Format,  &kQ4_1Format, &kQ5_0Format,
+      &kQ5_1Format,  &kIq4NlFormat, &kQ2KFormat,   &kQ3KFormat,  &kQ4KFormat,
+      &kQ5KFormat,   &kQ6KFormat,   &kIq4XsFormat,
       nullptr,  // F32
       nullptr,  // F16
       nullptr,  // BF16

@@ -29,8 +29,9 @@ struct PackFormat {
 // Null for formats that are not packed: their matrices stay kRaw.
 const PackFormat* FormatOf(PackKind kind);
 
-// The rows, each in a file of its own.
+// The rows, each family in a file of its own.
 extern const PackFormat kMxfp4Format, kQ8Format, kRawFormat;
+extern const PackFormat kQ4_0Format, kQ4_1Format, kQ5_0Format, kQ5_1Format, kIq4NlFormat;
 extern const PackFormat kQ2KFormat, kQ3KFormat, kQ4KFormat, kQ5KFormat, kQ6KFormat, kIq4XsFormat;
 
 }  // namespace hearth

@@ -31,7 +31,8 @@ void ExpectUnpacks(const TestMatrix& matrix) {
 
 TEST(Pack, KeepsEveryWeight) {
   Rng rng(1);
-  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0}) {
+  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kQ4_0,
+                            DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIq4Nl}) {
     for (const int cols : {32, 64, 96, 288, 544, 576, 608, 1152, 2880, 4096}) {
       for (const int rows : {1, 15, 16, 17, 50}) ExpectUnpacks(TestMatrix(dtype, rows, cols, rng));
     }
@@ -57,9 +58,7 @@ TEST(Pack, KeepsRowsThatAreNotInPanels) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBf16}) {
     for (const int cols : {1, 31, 64, 100}) ExpectUnpacks(TestMatrix(dtype, 19, cols, rng));
   }
-  for (const DType dtype : {DType::kQ4_1, DType::kQ5_0, DType::kQ4_0}) {
-    ExpectUnpacks(TestMatrix(dtype, 19, 96, rng));
-  }
+  for (const DType dtype : {DType::kIq2Xxs}) ExpectUnpacks(TestMatrix(dtype, 19, 512, rng));
 }
 
 TEST(Pack, SpillsOnlyWhatCannotBeFolded) {
@@ -136,6 +135,24 @@ TEST(Pack, IsTheSameAsThePlainWay) {
   EXPECT_GT(num_spills, 1000) << "the data no longer reaches the spills";
 }
 
+// What packing leaves depends on the weights alone, and a panel that is not full equals a full one
+// in the rows it has.
+TEST(Pack, BlocksFillEveryByteOfTheirPanels) {
+  Rng rng(7);
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIq4Nl}) {
+    for (const int cols : {32, 64, 576, 608}) {
+      const TestMatrix matrix(dtype, 40, cols, rng);
+      const Packed packed = PackedWith(PackPanels, matrix.view);
+      ASSERT_EQ(std::memcmp(packed.bytes.data(), matrix.packed.data, packed.bytes.size()), 0)
+          << NameOf(dtype) << " " << cols;
+      EXPECT_EQ(PanelBytesOf(matrix.view),
+                16 * BlockShapeOf(dtype).bytes * ((cols + 63) / 64 * 64) / kQuantBlock)
+          << "as wide as the file";
+    }
+  }
+}
+
 // One scale made what no sound file has, anywhere: in the first row, and in the last of a panel
 // that is not full.
 TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
@@ -165,6 +182,35 @@ TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
       EXPECT_FALSE(PackPanels(view, 0, NumPanels(rows), lines.data(), spills))
           << NameOf(dtype) << " row " << row;
     }
+  }
+}
+
+TEST(Pack, DoubtsFactorsAndMinimaOfBlocks) {
+  Rng rng(8);
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIq4Nl}) {
+    TestMatrix matrix(dtype, 37, 1184, rng);
+    testing::Lines lines(static_cast<size_t>(PackedBytes(matrix.view)));
+    std::vector<SpilledBlock> spills;
+    const auto packs = [&] { return PackPanels(matrix.view, 0, 3, lines.data(), spills); };
+    const auto checks = [&] {
+      PackedMatrix packed = matrix.packed;
+      packed.data = lines.data();
+      return CheckPanels(packed, 0, 3);
+    };
+    EXPECT_TRUE(packs() && checks()) << NameOf(dtype);
+    for (const int row : {0, 15, 16, 36}) {
+      for (const int block : {0, 35, 36}) {
+        for (const size_t factor : testing::FactorsOf(dtype)) {
+          uint8_t& place = *matrix.FileByte(row, block, static_cast<int>(factor) + 1);
+          const uint8_t before = std::exchange(place, rng.OneIn(2) ? 0x7c : 0xff);
+          EXPECT_FALSE(packs()) << NameOf(dtype) << " row " << row << " block " << block;
+          EXPECT_FALSE(checks()) << NameOf(dtype) << " row " << row << " block " << block;
+          place = before;
+        }
+      }
+    }
+    EXPECT_TRUE(packs() && checks()) << NameOf(dtype);
   }
 }
 
@@ -209,7 +255,8 @@ TEST(Pack, ForeignPanelsAreChecked) {
 
 TEST(Pack, PanelsStartOnLinesAndPadWithZeros) {
   Rng rng(4);
-  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {
+  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                            DType::kQ5_1, DType::kIq4Nl}) {
     const TestMatrix matrix(dtype, 21, 608, rng);
     EXPECT_EQ(matrix.packed.panel_bytes % 64, 0);
     std::vector<float> row(608);

@@ -20,6 +20,9 @@ static constexpr int kChunkBlocks = kChunk / kQuantBlock;
 // 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
 constexpr float kActMax = 32512.0f;
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// What IQ4_NL and IQ4_XS codes stand for: tensor/iq_tables.h's, without its external linkage.
+constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
 
 static constexpr int64_t LineUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 static constexpr int NumChunks(int cols) { return (cols + kChunk - 1) / kChunk; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cpu/kernels.h"
+#include "cpu/panels.h"
 namespace hearth {
 
 // A unit, every part from a 64-byte line on:
@@ -48,10 +49,6 @@ static constexpr SuperLayout SuperLayoutOf(PackKind kind) {
       return {64, 192, 512, 192 + 4 * 512, 32, 0, false};
   }
 }
-
-// What IQ4_NL and IQ4_XS codes stand for (tensor/iq_tables.h; a test holds them together).
-static constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                         1,    13,   25,  38,  53,  69,  89,  113};
 
 // Q4_K and Q5_K: words 0, 1, 2 of a row have in 24 bits the scales of sub-blocks 2p and 2p + 1 and
 // then their minima, six bits each; the top bytes of the three words are those of p = 3.

@@ -88,6 +88,11 @@ struct TestMatrix {
   TestMatrix(DType dtype, int rows, int cols, Rng& rng);
   MatView view;
   PackedMatrix packed{};
+  // Byte `at` of a block as the file has it; what is packed does not follow.
+  uint8_t* FileByte(int row, int block, int at) {
+    const int each = BlockShapeOf(view.dtype).bytes;
+    return &file_[static_cast<size_t>(row * view.row_bytes + block * each + at)];
+  }
 
  private:
   void FillMxfp4(Rng& rng);
