@@ -168,8 +168,8 @@ CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
 std::string SlowFormatsNote(const Model& model) {
   std::string names;
   double slow = 0, all = 0;
-  VisitWeights(model, [&](const MatView& weight, double share) {
-    const double bytes = share * static_cast<double>(BytesOf(weight));
+  VisitWeights(model, [&](const MatView& weight, const WeightPlace& place) {
+    const double bytes = place.share * static_cast<double>(BytesOf(weight));
     all += bytes;
     if (weight.rows == 1 || PackKindOf(weight) != PackKind::kRaw) return;
     slow += bytes;
