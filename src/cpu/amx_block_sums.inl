@@ -5,7 +5,9 @@
 // at work, port 5 does no float operations and port 0 has four vectors to do for each token of a
 // block (six with a minimum). So nothing else may come on top: each piece of tile work is followed
 // by vector work on sums that were stored a pair of blocks before, and by a few lines of unpacking
-// the weights that come next.
+// the weights that come next. With everything in L1 a block of Q8 takes about 90 cycles where its
+// tiles alone take 45; activations out of L2 cost another fifth, but two panels taking turns to
+// share them in L1 were slower, as was prefetching them.
 //
 // Included after kernels_amx.h and panels.h, inside an unnamed namespace. A Format says how panels
 // are read:

@@ -117,8 +117,8 @@ void CheckMatmuls(const KernelTable& table, DType dtype, uint64_t seed) {
     check(rng.Int(1, cols < 2000 ? 60 : 20), cols, rng.Int(10, 40));
     if (::testing::Test::HasFatalFailure()) return;
   }
-  for (int i = 0; i < 40; ++i) {
-    check(rng.Int(1, 100), WidthFor(dtype, rng.Int(1, 40) * kQuantBlock), rng.Int(1, 40));
+  for (int m = 1; m <= 40; ++m) {
+    check(rng.Int(1, 100), WidthFor(dtype, rng.Int(1, 40) * kQuantBlock), m);
     if (::testing::Test::HasFatalFailure()) return;
   }
   std::printf("  %s: %d matrices\n", NameOf(dtype), cases);
