@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on AMX with formats that have a scale per block of 32 columns, whatever their codes are:
 // each tile instruction sums one block and vectors take the sums over. 16 tokens by one panel keep
-// their sixteen vectors of floats in registers for a whole chunk. Vectors bound it: while tiles are
-// at work, port 5 does no float operations and port 0 has four vectors to do for each token of a
-// block (six with a minimum). So nothing else may come on top: each piece of tile work is followed
-// by vector work on sums that were stored a pair of blocks before, and by a few lines of unpacking
-// the weights that come next. With everything in L1 a block of Q8 takes about 90 cycles where its
-// tiles alone take 45; activations out of L2 cost another fifth, but two panels taking turns to
-// share them in L1 were slower, as was prefetching them.
-//
-// Included after kernels_amx.h and panels.h, inside an unnamed namespace. A Format says how panels
-// are read:
-//   kHasMin       whether minima lie a line behind the scales
-//   kScaleStride  float16 values from the scales of a pair of blocks to those of the next
-//   Scales(w, panel, chunk)  where the chunk's scales begin: [2 blocks][16 rows] for each pair
-//   Unpacker      turns a chunk's codes into signed bytes: Start(w, panel, chunk, codes), then
-//                 Lines(count) until nothing is left; Lines(kChunkLines) always finishes
+// their sixteen vectors of floats in registers for a whole chunk. Included after kernels_amx.h and
+// panels.h, inside an unnamed namespace.
 
 constexpr int kTile = kQuantBlock * kPanelRows;  // bytes of a block's weights
 constexpr int kBlockRows = 128;                  // tokens that stay in L2 while the weights pass
@@ -105,7 +92,13 @@ inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float*
   }
 }
 
-// All jobs of some panels and tokens, in their order, and the weights for them.
+// All jobs of some panels and tokens, in their order, and the weights for them. A Format says how
+// panels are read:
+//   kHasMin       whether minima lie a line behind the scales
+//   kScaleStride  float16 values from the scales of a pair of blocks to those of the next
+//   Scales(w, panel, chunk)  where the chunk's scales begin: [2 blocks][16 rows] for each pair
+//   Unpacker      turns a chunk's codes into signed bytes: Start(w, panel, chunk, codes), then
+//                 Lines(count) until nothing is left; Lines(kChunkLines) always finishes
 template <class Format>
 class Walk {
  public:
@@ -212,7 +205,13 @@ inline Late LatePair(const Sums& sums, const Job& job, int pair) {
           &job.block_sums[0][2 * pair]};
 }
 
-// Sums a pair of blocks, after storing to `out` the sums that were in its tiles.
+// Sums a pair of blocks, after storing to `out` the sums that were in its tiles. Vectors bound it:
+// while tiles are at work, port 5 does no float operations and port 0 has four vectors to do for
+// each token of a block (six with a minimum). So nothing else may come on top: each piece of tile
+// work is followed by vector work on sums that were stored a pair of blocks before, and by a few
+// lines of unpacking the weights that come next. With everything in L1 a block of Q8 takes about 90
+// cycles where its tiles alone take 45; activations out of L2 cost another fifth, but two panels
+// taking turns to share them in L1 were slower, as was prefetching them.
 template <class Format, bool kSums, bool kStores, bool kUses, bool kTwo>
 [[gnu::always_inline]] inline void Step(const Job& job, int64_t stride, int pair,
                                         Walk<Format>& walk, Sums& out, const Late& late,
