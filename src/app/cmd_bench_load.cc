@@ -10,7 +10,7 @@
 #include "app/commands.h"
 #include "app/load_output.h"
 #include "app/load_url.h"
-#include "app/open_backend.h"
+#include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/today.h"
 #include "engine/engine.h"
@@ -46,10 +46,11 @@ int KvTokens(const Flags& flags) {
 }
 
 Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, LoadReport& report,
-                                      int& max_context) {
+                                      SchedulerOptions& scheduler) {
   HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, "cpu"));
   report.model = model.spec.name.empty() ? flags.model : model.spec.name;
-  max_context = model.spec.max_context;
+  scheduler.max_context = model.spec.max_context;
+  scheduler.experts = ExpertsOf(model.spec);
   const int blocks = (KvTokens(flags) + kBlockTokens - 1) / kBlockTokens;
   options.full_blocks = options.window_blocks = blocks;
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
@@ -144,7 +145,7 @@ Status Load(const Flags& flags) {
   report.date = TodayUtc();
   EngineOptions options;
   HEARTH_ASSIGN(const std::shared_ptr<Backend> backend,
-                Open(flags, cpu, report, options.scheduler.max_context));
+                Open(flags, cpu, report, options.scheduler));
   options.scheduler.itl_target_us = static_cast<int64_t>(1e3 * flags.itl_target_ms);
   options.scheduler.max_step_tokens = cpu.max_step_tokens;
   options.admission.max_wait_s = 1e9;  // a load waits as long as it takes
