@@ -90,6 +90,7 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   const Activations& x = buffer.Shape(m, kCols);
   std::vector<float> row(kCols, 0.7f), y(static_cast<size_t>(m) * kRows);
   for (int t = 0; t < m; ++t) ScalarKernels().quantise(row.data(), x, t);
+  const std::vector<float> floats(static_cast<size_t>(m) * kCols, 0.7f);
   const auto each = [&](int thread, const std::function<void(const uint8_t*, int, int)>& run) {
     const int begin = panels * thread / num_threads, end = panels * (thread + 1) / num_threads;
     for (int i = 0; i < count; ++i) run(Pool() + (i * 167 % count) * matrix_bytes, begin, end);
@@ -104,7 +105,7 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
     best = std::min(best, Slowest(num_threads, [&](int thread) {
                       each(thread, [&](const uint8_t* at, int begin, int end) {
                         const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
-                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows};
+                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows, floats.data(), kCols};
                         table.matmul[static_cast<size_t>(kind)](args, begin, end);
                       });
                     }));
@@ -119,11 +120,13 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
 void RegisterWeights() {
   for (const Isa isa : SupportedIsas()) {
     if (isa == Isa::kScalar) continue;
-    for (const PackKind kind : {PackKind::kMxfp4, PackKind::kQ8}) {
-      for (const int m : {1, 2, 4, 8}) {
+    for (const PackKind kind :
+         {PackKind::kMxfp4, PackKind::kQ8, PackKind::kF32, PackKind::kF16, PackKind::kBf16}) {
+      for (const int m : {1, 2, 4, 8, 16, 64}) {
+        if (m > 8 && FormatOf(kind)->chunk != 0) continue;  // tiles: the backend's own bench
         for (const int threads : {1, 2}) {
-          const std::string name = std::string(kind == PackKind::kMxfp4 ? "mxfp4" : "q8") + "/" +
-                                   NameOf(isa) + "/m:" + std::to_string(m) +
+          const std::string name = std::string(FormatOf(kind)->name) + "/" + NameOf(isa) +
+                                   "/m:" + std::to_string(m) +
                                    "/threads:" + std::to_string(threads);
           benchmark::RegisterBenchmark(
               name.c_str(), [=](benchmark::State& state) { Weights(state, isa, kind, m, threads); })

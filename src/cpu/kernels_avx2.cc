@@ -251,6 +251,7 @@ const KernelTable& Avx2Kernels() {
                          Glu,    Rope,     AddScaled, Softmax,      {}};
     AddAvx2Matmuls(table);
     AddAvx2Supers(table);
+    AddAvx2Floats(table);
     return table;
   }();
   return kTable;

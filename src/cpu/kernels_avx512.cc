@@ -236,6 +236,7 @@ const KernelTable& Avx512Kernels() {
                          Glu,      Rope,     AddScaled, Softmax,        {}};
     AddAvx512Matmuls(table);
     AddAvx512Supers(table);
+    AddAvx512Floats(table);
     return table;
   }();
   return kTable;

@@ -7,6 +7,9 @@ namespace hearth {
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
+void AddScalarFloats(KernelTable& table) noexcept;
+void AddAvx512Floats(KernelTable& table) noexcept;
+void AddAvx2Floats(KernelTable& table) noexcept;
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
 void AddAvx512Supers(KernelTable& table) noexcept;

@@ -329,6 +329,7 @@ const KernelTable& ScalarKernels() {
     table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
     table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
     AddScalarSupers(table);
+    AddScalarFloats(table);
     return table;
   }();
   return kTable;

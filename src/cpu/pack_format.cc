@@ -14,10 +14,7 @@ const PackFormat* FormatOf(PackKind kind) {
       nullptr,  // Q5_1
       nullptr,  // IQ4_NL
       &kQ2KFormat,   &kQ3KFormat, &kQ4KFormat, &kQ5KFormat, &kQ6KFormat, &kIq4XsFormat,
-      nullptr,  // F32
-      nullptr,  // F16
-      nullptr,  // BF16
-      &kRawFormat,
+      &kF32Format,   &kF16Format, &kBf16Format, &kRawFormat,
   };
   return kFormats[static_cast<size_t>(kind)];
 }

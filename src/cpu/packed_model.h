@@ -17,7 +17,7 @@ namespace hearth {
 
 // Which arrangement a packed file holds: the panels of panels.h, in the order of
 // PackedModel::Build. Another arrangement takes another number, and old files are refused.
-inline constexpr uint32_t kPackedLayout = 2;
+inline constexpr uint32_t kPackedLayout = 3;
 
 struct PackedFfn {
   PackedMatrix gate, up, down;
