@@ -102,13 +102,14 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
                              Read(at + begin * panel_bytes, (end - begin) * panel_bytes);
                            });
                          }));
-    best = std::min(best, Slowest(num_threads, [&](int thread) {
-                      each(thread, [&](const uint8_t* at, int begin, int end) {
-                        const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
-                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows, floats.data(), kCols};
-                        table.matmul[static_cast<size_t>(kind)](args, begin, end);
-                      });
-                    }));
+    best =
+        std::min(best, Slowest(num_threads, [&](int thread) {
+                   each(thread, [&](const uint8_t* at, int begin, int end) {
+                     const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
+                     const MatmulArgs args{&w, &x, nullptr, y.data(), kRows, floats.data(), kCols};
+                     table.matmul[static_cast<size_t>(kind)](args, begin, end);
+                   });
+                 }));
   }
   const double bytes = static_cast<double>(count) * static_cast<double>(matrix_bytes);
   state.counters["GB/s"] = bytes / best * 1e-9;

@@ -103,8 +103,7 @@ inline void Clear(__m256 (&sum)[kParts][kRows][kTokens]) {
 template <class Format, int kTokens>
 void RunTile(const MatmulArgs& args, int row, int token) {
   const PackedMatrix& w = *args.w;
-  const uint8_t* at =
-      w.data + row / kPanelRows * w.panel_bytes + row % kPanelRows * Format::kBytes;
+  const uint8_t* at = w.data + row / kPanelRows * w.panel_bytes + row % kPanelRows * Format::kBytes;
   const float* x[kTokens];
   for (int t = 0; t < kTokens; ++t) x[t] = args.xf + (token + t) * args.xf_stride;
   __m256 eight[kRows][kTokens];  // lanes added to the eight above them

@@ -21,8 +21,7 @@ struct F32 {
     const __m128i exponent = _mm_set1_epi32(static_cast<int>(kExponent));
     for (int i = 0; i < 128; i += 16) {
       const __m128i values = LoadLine(from + i);
-      suspects = _mm_or_si128(suspects,
-                              _mm_cmpeq_epi32(_mm_and_si128(values, exponent), exponent));
+      suspects = _mm_or_si128(suspects, _mm_cmpeq_epi32(_mm_and_si128(values, exponent), exponent));
       StoreLine(to + i, values);
     }
   }

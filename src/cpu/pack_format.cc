@@ -13,8 +13,8 @@ const PackFormat* FormatOf(PackKind kind) {
       nullptr,  // Q5_0
       nullptr,  // Q5_1
       nullptr,  // IQ4_NL
-      &kQ2KFormat,   &kQ3KFormat, &kQ4KFormat, &kQ5KFormat, &kQ6KFormat, &kIq4XsFormat,
-      &kF32Format,   &kF16Format, &kBf16Format, &kRawFormat,
+      &kQ2KFormat,   &kQ3KFormat, &kQ4KFormat, &kQ5KFormat,  &kQ6KFormat,
+      &kIq4XsFormat, &kF32Format, &kF16Format, &kBf16Format, &kRawFormat,
   };
   return kFormats[static_cast<size_t>(kind)];
 }

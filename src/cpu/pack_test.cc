@@ -31,8 +31,8 @@ void ExpectUnpacks(const TestMatrix& matrix) {
 
 TEST(Pack, KeepsEveryWeight) {
   Rng rng(1);
-  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF32,
-                            DType::kF16, DType::kBf16}) {
+  for (const DType dtype :
+       {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16}) {
     for (const int cols : {32, 64, 96, 288, 544, 576, 608, 1152, 2880, 4096}) {
       for (const int rows : {1, 15, 16, 17, 50}) ExpectUnpacks(TestMatrix(dtype, rows, cols, rng));
     }
@@ -163,8 +163,8 @@ TEST(Pack, IsTheSameAsThePlainWay) {
 // One scale made what no sound file has, anywhere: in the first row, and in the last of a panel
 // that is not full.
 TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
-  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF32,
-                            DType::kF16, DType::kBf16}) {
+  for (const DType dtype :
+       {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16}) {
     for (const int row : {0, 15, 16, 36}) {
       const int cols = 1152, rows = 37;
       const BlockShape shape = BlockShapeOf(dtype);
@@ -243,8 +243,7 @@ TEST(Pack, ForeignPanelsAreChecked) {
 
 TEST(Pack, PanelsStartOnLinesAndPadWithZeros) {
   Rng rng(4);
-  for (const DType dtype :
-       {DType::kMxfp4, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16}) {
+  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16}) {
     const TestMatrix matrix(dtype, 21, 608, rng);
     EXPECT_EQ(matrix.packed.panel_bytes % 64, 0);
     std::vector<float> row(608);
