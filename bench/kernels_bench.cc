@@ -25,6 +25,7 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   const Activations& x = buffer.Shape(m, kCols);
   std::vector<float> row(kCols, 0.7f), y(static_cast<size_t>(m) * kRows);
   for (int t = 0; t < m; ++t) ScalarKernels().quantise(row.data(), x, t);
+  const std::vector<float> floats(static_cast<size_t>(m) * kCols, 0.7f);
   const auto each = [&](int thread, const std::function<void(const uint8_t*, int, int)>& run) {
     const int begin = panels * thread / num_threads, end = panels * (thread + 1) / num_threads;
     for (int i = 0; i < count; ++i) run(Pool() + (i * 167 % count) * matrix_bytes, begin, end);
@@ -36,13 +37,14 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
                              Read(at + begin * panel_bytes, (end - begin) * panel_bytes);
                            });
                          }));
-    best = std::min(best, Slowest(num_threads, [&](int thread) {
-                      each(thread, [&](const uint8_t* at, int begin, int end) {
-                        const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
-                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows};
-                        table.matmul[static_cast<size_t>(kind)](args, begin, end);
-                      });
-                    }));
+    best =
+        std::min(best, Slowest(num_threads, [&](int thread) {
+                   each(thread, [&](const uint8_t* at, int begin, int end) {
+                     const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
+                     const MatmulArgs args{&w, &x, nullptr, y.data(), kRows, floats.data(), kCols};
+                     table.matmul[static_cast<size_t>(kind)](args, begin, end);
+                   });
+                 }));
   }
   const double bytes = static_cast<double>(count) * static_cast<double>(matrix_bytes);
   state.counters["GB/s"] = bytes / best * 1e-9;
@@ -51,8 +53,9 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   state.counters["GFLOP/s"] = 2e-9 * m * kRows * static_cast<double>(kCols) * count / best;
 }
 
-constexpr PackKind kKinds[] = {PackKind::kMxfp4, PackKind::kQ8,   PackKind::kQ4_0, PackKind::kQ4_1,
-                               PackKind::kQ5_0,  PackKind::kQ5_1, PackKind::kIq4Nl};
+constexpr PackKind kKinds[] = {PackKind::kMxfp4, PackKind::kQ8,   PackKind::kQ4_0,  PackKind::kQ4_1,
+                               PackKind::kQ5_0,  PackKind::kQ5_1, PackKind::kIq4Nl, PackKind::kQ4K,
+                               PackKind::kQ6K,   PackKind::kF16,  PackKind::kBf16};
 
 void RegisterWeights() {
   for (const Isa isa : SupportedIsas()) {

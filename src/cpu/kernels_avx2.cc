@@ -252,6 +252,7 @@ const KernelTable& Avx2Kernels() {
     AddAvx2Matmuls(table);
     AddAvx2Supers(table);
     AddAvx2Blocks(table);
+    AddAvx2Floats(table);
     return table;
   }();
   return kTable;

@@ -237,6 +237,7 @@ const KernelTable& Avx512Kernels() {
     AddAvx512Matmuls(table);
     AddAvx512Supers(table);
     AddAvx512Blocks(table);
+    AddAvx512Floats(table);
     return table;
   }();
   return kTable;

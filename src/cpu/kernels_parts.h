@@ -7,6 +7,9 @@ namespace hearth {
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
+void AddScalarFloats(KernelTable& table) noexcept;
+void AddAvx512Floats(KernelTable& table) noexcept;
+void AddAvx2Floats(KernelTable& table) noexcept;
 // Supers: K-quants and IQ4_XS. Blocks: Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL.
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddScalarBlocks(KernelTable& table) noexcept;

@@ -330,6 +330,7 @@ const KernelTable& ScalarKernels() {
     table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
     AddScalarSupers(table);
     AddScalarBlocks(table);
+    AddScalarFloats(table);
     return table;
   }();
   return kTable;

@@ -5,15 +5,16 @@
 #include <cstddef>
 #include <cstring>
 
+#include "cpu/pack_format.h"
 #include "cpu/panels.h"
 #include "tensor/quant.h"
 
 namespace hearth {
 namespace {
 
-// Rows that go through all panels before the next rows do: with 2880 columns their two halves are
-// 737 KB, which stay in L2 while the weights pass.
-constexpr int kBlockRows = 128;
+// Rows that go through all panels before the next rows do: with 2880 columns they are 737 KB, as
+// two halves or as floats, which stay in L2 while the weights pass.
+constexpr int kBlockRows = 128, kBlockFloatRows = 64;
 // Up to this many rows a product is bound by reading weights.
 constexpr int kFewRows = 8;
 
@@ -24,8 +25,9 @@ Blocks BlocksOf(const MatmulJob& job) {
   const bool decodes =
       job.w->kind == PackKind::kRaw && static_cast<DType>(job.w->dtype) != DType::kF32;
   const int m = job.x.m;
-  if (m <= kBlockRows || decodes) return {1, m};  // a row is decoded once for all
-  const int count = (m + kBlockRows - 1) / kBlockRows;
+  const int most = FormatOf(job.w->kind)->chunk == 0 ? kBlockFloatRows : kBlockRows;
+  if (m <= most || decodes) return {1, m};  // a row is decoded once for all
+  const int count = (m + most - 1) / most;
   return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
 }
 

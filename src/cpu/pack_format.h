@@ -30,7 +30,7 @@ struct PackFormat {
 const PackFormat* FormatOf(PackKind kind);
 
 // The rows, each family in a file of its own.
-extern const PackFormat kMxfp4Format, kQ8Format, kRawFormat;
+extern const PackFormat kMxfp4Format, kQ8Format, kF32Format, kF16Format, kBf16Format, kRawFormat;
 extern const PackFormat kQ4_0Format, kQ4_1Format, kQ5_0Format, kQ5_1Format, kIq4NlFormat;
 extern const PackFormat kQ2KFormat, kQ3KFormat, kQ4KFormat, kQ5KFormat, kQ6KFormat, kIq4XsFormat;
 

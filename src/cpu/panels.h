@@ -15,6 +15,9 @@ namespace hearth {
 // Q8:
 //   scales  [blocks][16]  f16
 //   codes   [blocks][8 lines][16 rows][4 bytes]: column 4c + i, stored plus 128
+// F32, F16, BF16, nothing but values:
+//   values  [blocks][16 rows][32 columns]; BF16 in pairs of column i and column 16 + i, so that the
+//           low and the high halves of sixteen words are columns in order
 
 static constexpr int kChunkBlocks = kChunk / kQuantBlock;
 // 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
@@ -61,6 +64,17 @@ static inline const uint16_t* Q8Scales(const uint8_t* panel) {
 static inline int Q8Code(const uint8_t* panel, int cols, int block, int lane, int column) {
   const uint8_t* codes = panel + Q8CodesAt(cols);
   return codes[block * 512 + column / 4 * 64 + lane * 4 + column % 4] - 128;
+}
+
+static constexpr int64_t FloatPanelBytes(int cols, int value_bytes) {
+  return int64_t{cols} * kPanelRows * value_bytes;
+}
+// The place of one value, counted in values from the panel's start.
+static constexpr int64_t FloatPlace(int lane, int column) {
+  return (int64_t{column / kQuantBlock} * kPanelRows + lane) * kQuantBlock + column % kQuantBlock;
+}
+static constexpr int64_t Bf16Place(int lane, int column) {
+  return FloatPlace(lane, column / kQuantBlock * kQuantBlock) + column % 16 * 2 + column / 16 % 2;
 }
 
 }  // namespace hearth

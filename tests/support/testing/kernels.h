@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/num.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
@@ -97,6 +98,7 @@ struct TestMatrix {
  private:
   void FillMxfp4(Rng& rng);
   void FillBlocks(Rng& rng, int block_bytes, const std::vector<size_t>& factors);
+  void FillFloats(Rng& rng);
   std::vector<uint8_t> file_, scales_;
   std::vector<SpilledBlock> spills_;
   Lines panels_{0};
@@ -172,12 +174,37 @@ inline void TestMatrix::FillBlocks(Rng& rng, int block_bytes, const std::vector<
   }
 }
 
+// One kind of value per row: ordinary ones, all finite ones, tiny ones whose products vanish, and
+// what is no number here and there.
+inline void TestMatrix::FillFloats(Rng& rng) {
+  const int64_t each = view.col_bytes = BlockShapeOf(view.dtype).bytes;
+  view.row_bytes = each * view.cols;
+  file_.resize(static_cast<size_t>(view.row_bytes * view.rows));
+  for (int row = 0; row < view.rows; ++row) {
+    const int kind = rng.Int(0, 7);
+    for (int i = 0; i < view.cols; ++i) {
+      float value = rng.Normal();
+      if (kind == 1) value = rng.AnyFinite();
+      if (kind == 2) value *= view.dtype == DType::kF16 ? 0x1p-16f : 0x1p-130f;
+      if (kind == 3 && rng.OneIn(40)) value = rng.OneIn(2) ? 0.0f : -0.0f;
+      const uint16_t half = view.dtype == DType::kF16 ? F16FromF32(value) : Bf16FromF32(value);
+      uint8_t* at = &file_[static_cast<size_t>(row * view.row_bytes + i * each)];
+      std::memcpy(at, each == 4 ? static_cast<const void*>(&value) : &half,
+                  static_cast<size_t>(each));
+      // All bits of every kind, NaN and infinity among them.
+      if (kind == 4 && rng.OneIn(200)) at[each - 1] = at[each - 2] = rng.OneIn(2) ? 0x7f : 0xff;
+    }
+  }
+}
+
 inline TestMatrix::TestMatrix(DType dtype, int rows, int cols, Rng& rng) {
   view.dtype = dtype;
   view.rows = rows;
   view.cols = cols;
   if (dtype == DType::kMxfp4 || dtype == DType::kMxfp4Planes) {
     FillMxfp4(rng);
+  } else if (dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBf16) {
+    FillFloats(rng);
   } else {
     const BlockShape shape = BlockShapeOf(dtype);
     view.row_bytes = int64_t{cols} / shape.elems * shape.bytes;
