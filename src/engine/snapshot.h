@@ -57,7 +57,7 @@ struct EngineSnapshot {
   SchedulerLoad load;
   SchedulerTotals totals;
   KvCounts full, window;
-  StepModel::Terms step_model{};  // its coefficients
+  std::array<double, 4> step_model{};  // a, b, c, d of StepModel
   StepTimes steps;
   StepHistogram step_histogram;
   MaskTotals masks;

@@ -8,10 +8,9 @@
 #include "sim/simulation.h"
 namespace hearth::testing {
 
-enum class Family : uint8_t { kRandom, kStarvation, kLongPrompt, kChat, kQuiet, kShare, kPrompts };
+enum class Family : uint8_t { kRandom, kStarvation, kLongPrompt, kChat, kQuiet, kShare };
 inline constexpr Family kFamilies[] = {Family::kRandom, Family::kStarvation, Family::kLongPrompt,
-                                       Family::kChat,   Family::kQuiet,      Family::kShare,
-                                       Family::kPrompts};
+                                       Family::kChat,   Family::kQuiet,      Family::kShare};
 const char* NameOf(Family family);
 
 // What the seeds met, to show that the promises were put to the test.
