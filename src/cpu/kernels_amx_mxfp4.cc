@@ -65,8 +65,9 @@ struct Weights {
         const int block = chunk * kChunkBlocks + step * 2 + half;
         if (block >= blocks) break;
         // To L2 only: L1 is full of weight tiles.
-        UnpackBlock<_MM_HINT_T1>(shifts[p] + block * kPanelRows, nibbles[p] + block * kBlockBytes,
-                                 next, tiles[step][p] + half * (kTile / 2));
+        UnpackBlock<FetchTo::kSecondCache>(shifts[p] + block * kPanelRows,
+                                           nibbles[p] + block * kBlockBytes, next,
+                                           tiles[step][p] + half * (kTile / 2));
       }
     }
   }

@@ -29,9 +29,11 @@ static constexpr UnpackTables MakeUnpackTables() {
 }
 static constexpr UnpackTables kUnpackTables = MakeUnpackTables();
 
+enum class FetchTo { kFirstCache, kSecondCache };
+
 // 32 columns of a panel to half a tile, prefetching what lies `ahead` bytes further on. Past the
 // end of the matrix that asks for nothing.
-template <_mm_hint kLevel>
+template <FetchTo kTo>
 [[gnu::always_inline]] static inline void UnpackBlock(const uint8_t* shifts, const uint8_t* lines,
                                                       int64_t ahead, int8_t* out) {
   const __m512i codes = _mm512_load_si512(kUnpackTables.codes), low_half = _mm512_set1_epi8(15);
@@ -41,7 +43,11 @@ template <_mm_hint kLevel>
 #pragma GCC unroll 4
   for (int line = 0; line < 4; ++line) {
     const uint8_t* at = lines + line * 64;
-    _mm_prefetch(reinterpret_cast<const char*>(at + ahead), kLevel);
+    if constexpr (kTo == FetchTo::kFirstCache) {
+      _mm_prefetch(reinterpret_cast<const char*>(at + ahead), _MM_HINT_T0);
+    } else {
+      _mm_prefetch(reinterpret_cast<const char*>(at + ahead), _MM_HINT_T1);
+    }
     const __m512i pair = _mm512_load_si512(at);
     // 0xea: (a & low_half) | shift
     const __m512i low = _mm512_ternarylogic_epi32(pair, low_half, shift, 0xea);

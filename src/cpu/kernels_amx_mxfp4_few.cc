@@ -90,8 +90,8 @@ class Product {
     const bool beyond = block + kAhead >= blocks_;
     const int64_t ahead =
         kAhead * kBlockBytes + (beyond ? jump - int64_t{blocks_} * kBlockBytes : 0);
-    UnpackBlock<_MM_HINT_T0>(panel + shifts_at_ + block * kPanelRows,
-                             panel + nibbles_at_ + block * kBlockBytes, ahead, out);
+    UnpackBlock<FetchTo::kFirstCache>(panel + shifts_at_ + block * kPanelRows,
+                                      panel + nibbles_at_ + block * kBlockBytes, ahead, out);
     const int line = block - (blocks_ - static_cast<int>(nibbles_at_ / 64));
     if (line >= 0) {
       _mm_prefetch(reinterpret_cast<const char*>(panel + jump + line * 64), _MM_HINT_T0);
