@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of gpt-oss's shape (64 heads, 8 KV heads of 64) on all threads, beside a plain read of
-// the same keys and values and the most multiply-adds a second: one token at depth, window layers,
-// and prompts. Rounds are interleaved, and the best of each is printed, by the processor time that
-// the kernels took on all threads (a neighbour disturbs it little) and by the wall clock.
-//   attend_bench [ROUNDS [NAME]]   only the cases whose name holds NAME
+// the same memory and the most multiply-adds a second. Interleaved rounds; the best of each by the
+// processor time of all threads and by the wall clock: attend_bench [ROUNDS [PART OF A CASE'S NAME]]
 #include <time.h>
 
 #include <algorithm>

@@ -2,87 +2,22 @@
 // Kernels against what the machine can do at best: products with few tokens against a plain read of
 // the same weights in the same run, interleaved. Times are processor time of the slowest thread,
 // best of all passes, so that a neighbour on the machine disturbs both sides alike.
-#include <benchmark/benchmark.h>
-#include <immintrin.h>
-#include <pthread.h>
-#include <sched.h>
-
-#include <algorithm>
-#include <cstring>
-#include <ctime>
-#include <functional>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "base/check.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/matmul.h"
+#include "cpu/pack_format.h"
 #include "cpu/panels.h"
 #include "platform/isa.h"
-#include "platform/memory.h"
+#include "streaming.h"
 
 namespace hearth {
 namespace {
 
-// More than any last-level cache, and gpt-oss's most common matrix.
-constexpr int64_t kPoolBytes = int64_t{1536} << 20;
-constexpr int kRows = 2880, kCols = 2880;
-
-double ThreadSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// Runs work(thread) on pinned threads and returns the processor time of the slowest.
-double Slowest(int num_threads, const std::function<void(int)>& work) {
-  std::vector<double> seconds(static_cast<size_t>(num_threads));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < num_threads; ++i) {
-    threads.emplace_back([&, i] {
-      cpu_set_t set;
-      CPU_ZERO(&set);
-      CPU_SET(i, &set);
-      pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-      const double start = ThreadSeconds();
-      work(i);
-      seconds[static_cast<size_t>(i)] = ThreadSeconds() - start;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return *std::max_element(seconds.begin(), seconds.end());
-}
-
-uint8_t* Pool() {
-  static LargeBuffer* const pool = [] {
-    auto made = LargeBuffer::Make(static_cast<size_t>(kPoolBytes));
-    HEARTH_CHECK(made.ok());
-    std::memset(made->bytes().data(), 0x35, made->bytes().size());
-    return new LargeBuffer(*std::move(made));
-  }();
-  return reinterpret_cast<uint8_t*>(pool->bytes().data());
-}
-
-__attribute__((target("avx2"))) void Read(const uint8_t* at, int64_t bytes) {
-  __m256i sums[4] = {};
-  for (int64_t i = 0; i + 256 <= bytes; i += 256) {
-    for (int line = 0; line < 256; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + i + 4096 + line), _MM_HINT_T0);
-    }
-    for (int j = 0; j < 8; ++j) {
-      const __m256i value = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + i + j * 32));
-      sums[j % 4] = _mm256_add_epi64(sums[j % 4], value);
-    }
-  }
-  benchmark::DoNotOptimize(sums);
-}
-
 // Each thread takes its share of the panels of every matrix, as the backend does.
 void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_threads) {
   const KernelTable& table = KernelsOf(isa);
-  const int64_t panel_bytes =
-      kind == PackKind::kMxfp4 ? Mxfp4PanelBytes(kCols) : Q8PanelBytes(kCols);
+  const int64_t panel_bytes = FormatOf(kind)->panel_bytes(DType::kF32, kCols);
   const int panels = NumPanels(kRows);
   const int64_t matrix_bytes = panels * panel_bytes;
   const auto count = static_cast<int>(kPoolBytes / matrix_bytes);
@@ -90,6 +25,7 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   const Activations& x = buffer.Shape(m, kCols);
   std::vector<float> row(kCols, 0.7f), y(static_cast<size_t>(m) * kRows);
   for (int t = 0; t < m; ++t) ScalarKernels().quantise(row.data(), x, t);
+  const std::vector<float> floats(static_cast<size_t>(m) * kCols, 0.7f);
   const auto each = [&](int thread, const std::function<void(const uint8_t*, int, int)>& run) {
     const int begin = panels * thread / num_threads, end = panels * (thread + 1) / num_threads;
     for (int i = 0; i < count; ++i) run(Pool() + (i * 167 % count) * matrix_bytes, begin, end);
@@ -101,14 +37,14 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
                              Read(at + begin * panel_bytes, (end - begin) * panel_bytes);
                            });
                          }));
-    best = std::min(best, Slowest(num_threads, [&](int thread) {
-                      each(thread, [&](const uint8_t* at, int begin, int end) {
-                        const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
-                        const MatmulArgs args{&w, &x, nullptr, y.data(), kRows};
-                        (kind == PackKind::kMxfp4 ? table.matmul_mxfp4 : table.matmul_q8)(
-                            args, begin, end);
-                      });
-                    }));
+    best =
+        std::min(best, Slowest(num_threads, [&](int thread) {
+                   each(thread, [&](const uint8_t* at, int begin, int end) {
+                     const PackedMatrix w{kind, 0, kRows, kCols, at, panel_bytes, nullptr, 0};
+                     const MatmulArgs args{&w, &x, nullptr, y.data(), kRows, floats.data(), kCols};
+                     table.matmul[static_cast<size_t>(kind)](args, begin, end);
+                   });
+                 }));
   }
   const double bytes = static_cast<double>(count) * static_cast<double>(matrix_bytes);
   state.counters["GB/s"] = bytes / best * 1e-9;
@@ -117,14 +53,18 @@ void Weights(benchmark::State& state, Isa isa, PackKind kind, int m, int num_thr
   state.counters["GFLOP/s"] = 2e-9 * m * kRows * static_cast<double>(kCols) * count / best;
 }
 
+constexpr PackKind kKinds[] = {PackKind::kMxfp4, PackKind::kQ8,   PackKind::kQ4_0,  PackKind::kQ4_1,
+                               PackKind::kQ5_0,  PackKind::kQ5_1, PackKind::kIq4Nl, PackKind::kQ4K,
+                               PackKind::kQ6K,   PackKind::kF16,  PackKind::kBf16};
+
 void RegisterWeights() {
   for (const Isa isa : SupportedIsas()) {
     if (isa == Isa::kScalar) continue;
-    for (const PackKind kind : {PackKind::kMxfp4, PackKind::kQ8}) {
-      for (const int m : {1, 2, 4, 8}) {
+    for (const PackKind kind : kKinds) {
+      for (const int m : {1, 2, 4, 8, 16, 64, 512}) {
         for (const int threads : {1, 2}) {
-          const std::string name = std::string(kind == PackKind::kMxfp4 ? "mxfp4" : "q8") + "/" +
-                                   NameOf(isa) + "/m:" + std::to_string(m) +
+          const std::string name = std::string(FormatOf(kind)->name) + "/" + NameOf(isa) +
+                                   "/m:" + std::to_string(m) +
                                    "/threads:" + std::to_string(threads);
           benchmark::RegisterBenchmark(
               name.c_str(), [=](benchmark::State& state) { Weights(state, isa, kind, m, threads); })

@@ -22,7 +22,8 @@ import urllib.request
 import gaps
 import programs
 from debian import Sid
-from run import ROOT, WORK, machine_kind, require
+from pieces import require
+from run import ROOT, WORK, machine_kind
 
 HERE = pathlib.Path(__file__).resolve()
 

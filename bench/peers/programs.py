@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each program runs the rows of the table. A piece is one run of one program: it loads a model,
-gives the figures of one or more rows, and takes less than four minutes."""
+"""How each program runs the rows. A piece is one run of one program: it loads a model and gives the
+figures of one or more rows."""
 import dataclasses
 import json
 import os
@@ -10,91 +10,102 @@ import subprocess
 import sys
 import tempfile
 
-DECODE_STEPS = 16
-PREFILL = 512
-BATCH = 32
-DEPTH = 8192
+from rows import ARRIVALS_BOUND, PREFILL
 
 
 @dataclasses.dataclass
-class Row:
-    name: str
-    title: str
-    unit: str
-    more_is_better: bool = True
-
-
-ROWS = {row.name: row for row in (
-    Row("decode", "gpt-oss-20b: decode, 1 sequence", "tokens/s"),
-    Row("prefill", f"gpt-oss-20b: prefill of {PREFILL} tokens", "tokens/s"),
-    Row("batch", f"gpt-oss-20b: decode, {BATCH} sequences in total", "tokens/s"),
-    Row("depth", f"gpt-oss-20b: decode after {DEPTH:,} tokens of context", "tokens/s"),
-    Row("memory", "gpt-oss-20b: peak resident", "GiB", False),
-    Row("start", "gpt-oss-20b: start to first token, file cached", "s", False),
-    Row("dense-prefill", f"1B dense Q8_0: prefill of {PREFILL} tokens", "tokens/s"),
-    Row("dense-decode", "1B dense Q8_0: decode, 1 sequence", "tokens/s"),
-)}
+class Found:
+    figures: dict  # row: value
+    yardsticks: dict = dataclasses.field(default_factory=dict)
+    shares: dict = dataclasses.field(default_factory=dict)  # row: of this run's stream read
+    detail: object = None
 
 
 @dataclasses.dataclass
 class Piece:
-    """`command(wanted rows, out file)` is what to run; `figures(result, out file)` what it found:
-    rows to values, and yardsticks by name."""
+    """`command(wanted rows, out file)` is what to run; `found(result, out file)` what it found."""
 
     program: str
     name: str
     rows: list
     command: object
-    figures: object
+    found: object
     warm: object = None  # a file to read into the cache first
 
 
-class Hearth:
-    def __init__(self, binary, threads):
-        self.binary, self.threads = str(binary), str(threads)
+@dataclasses.dataclass
+class Effort:
+    """How long a model is measured in one run: small models need more steps to be timed at all."""
 
-    def bench(self, program, name, model, rows, memory_row=None):
+    steps: int = 16
+    repeat: int = 1
+
+
+class Hearth:
+    def __init__(self, binary, threads, flags=()):
+        self.binary, self.threads, self.flags = str(binary), str(threads), list(flags)
+
+    def bench(self, name, model, rows, effort=Effort(), memory_row=None):
         """`rows` maps a measurement of `hearth bench` to a row."""
 
         def command(wanted, out):
             cases = [case for case, row in rows.items() if row in wanted]
             depths = [case.split()[-1] for case in cases if " at " in case]
+            prefills = [case.split()[-1] for case in cases if case.startswith("prefill")]
             batches = [case.split()[1] for case in cases
                        if case.startswith("decode") and " at " not in case]
-            # Memory alone needs some case; a context is judged against none.
-            if depths or not cases:
-                batches = sorted({"1", *batches}, key=int)
+            if depths or not cases:  # a context, and memory alone, need some case beside them
+                batches = batches or ["1"]
             words = [self.binary, "bench", "--model", str(model), "--threads", self.threads,
-                     "--repeat", "1", "--json", out,
-                     "--prefill", str(PREFILL if f"prefill {PREFILL}" in cases else 0)]
-            if depths:
-                words += ["--depth", ",".join(depths)]
-            words += ["--decode", str(DECODE_STEPS if batches else 0)]
-            if batches:
-                words += ["--batch", ",".join(batches)]
-            return words
+                     "--repeat", str(effort.repeat), "--json", out, "--prefill",
+                     ",".join(prefills) or "0", "--decode", str(effort.steps if batches else 0)]
+            words += ["--batch", ",".join(batches)] if batches else []
+            words += ["--depth", ",".join(depths)] if depths else []
+            return words + self.flags
 
-        def figures(_, out):
+        def found(_, out):
             record = json.loads(pathlib.Path(out).read_text(encoding="utf-8"))
-            found = {rows[m["name"]]: m["tokens_per_second"] for m in record["measurements"]
-                     if m["name"] in rows}
+            sticks = {y["name"]: y["best"] for y in record["yardsticks"] if "best" in y}
+            measured = {rows[m["name"]]: m for m in record["measurements"] if m["name"] in rows}
+            figures = {row: m["tokens_per_second"] for row, m in measured.items()}
+            shares = {row: m["bytes"] / m["seconds"] / sticks["stream read"]
+                      for row, m in measured.items() if m["kind"] == "decode"}
             if memory_row:
-                found[memory_row] = record["model"]["peak_resident_bytes"] / 2**30
-            yardsticks = {y["name"]: y["best"] for y in record["yardsticks"] if "best" in y}
-            return found, yardsticks, record
+                figures[memory_row] = record["model"]["peak_resident_bytes"] / 2**30
+            return Found(figures, sticks, shares, record)
 
         all_rows = list(rows.values()) + ([memory_row] if memory_row else [])
-        return Piece(program, name, all_rows, command, figures)
+        return Piece("Hearth", f"Hearth {name}", all_rows, command, found)
 
     def start(self, program, model):
         command = [self.binary, "run", "--model", str(model), "--prompt", "Hello", "--max-tokens",
                    "1", "--temperature", "0", "--threads", self.threads]
         return start_piece(program, command, model)
 
+    def arrivals(self, program, model):
+        """Prompts beside streams; a build before this one shows what was won."""
+
+        def command(_, out):
+            return [self.binary, "bench", "load", "--model", str(model), "--threads", self.threads,
+                    "--long-prompt", "500", "--prompts", "16", "--streams", "8", "--itl-target",
+                    str(round(1000 * ARRIVALS_BOUND)), "--json", out]
+
+        def found(_, out):
+            record = json.loads(pathlib.Path(out).read_text(encoding="utf-8"))["long_prompt"]
+            return Found({"arrivals-first": record["first_token_s"]["p50"],
+                          "arrivals-pause": record["between_tokens_s"]["p99"]})
+
+        return Piece(program, f"{program} arrivals", ["arrivals-first", "arrivals-pause"], command,
+                     found)
+
 
 def start_piece(program, command, model):
     return Piece(program, f"{program} start", ["start"], lambda wanted, out: command,
-                 lambda result, out: ({"start": result["seconds"]}, {}, None), model)
+                 lambda result, out: Found({"start": result["seconds"]}), model)
+
+
+def json_lines(result):
+    return [json.loads(line) for line in result["out"].splitlines() if line.startswith("{")]
 
 
 class Llama:
@@ -103,49 +114,50 @@ class Llama:
     def __init__(self, sid, threads):
         self.sid, self.threads = sid, str(threads)
 
-    def bench(self, name, model, prefill_row, decode_row, memory_row=None):
+    def bench(self, name, model, prefill_row=None, decode_row=None, effort=Effort(),
+              memory_row=None):
         """llama-bench without its own warm-up, which would prefill everything twice: a prefill of
         64 tokens goes first instead."""
 
         def command(wanted, _):
             words = self.sid.command(
-                "llama-bench", "-m", self.sid.model(model), "-t", self.threads, "-r", "1",
-                "--no-warmup", "-fa", "on", "-o", "jsonl")
-            prefill = prefill_row in wanted
-            decode = decode_row in wanted or not prefill
-            return [*words, "-p", f"64,{PREFILL}" if prefill else "64",
-                    "-n", str(2 * DECODE_STEPS if decode else 0)]
+                "llama-bench", "-m", self.sid.model(model), "-t", self.threads, "-r",
+                str(effort.repeat), "--no-warmup", "-fa", "on", "-o", "jsonl")
+            is_prefill = prefill_row in wanted
+            is_decode = decode_row in wanted or not is_prefill
+            return [*words, "-p", f"64,{PREFILL}" if is_prefill else "64",
+                    "-n", str(2 * effort.steps if is_decode else 0)]
 
-        def figures(result, _):
-            found = {}
-            for line in result["out"].splitlines():
-                if not line.startswith("{"):
-                    continue
-                run = json.loads(line)
-                if run["n_gen"] > 0:
-                    found[decode_row] = run["avg_ts"]
+        def found(result, _):
+            figures = {}
+            for run in json_lines(result):
+                best = max(run.get("samples_ts") or [run["avg_ts"]])
+                if run["n_gen"] > 0 and decode_row:
+                    figures[decode_row] = best
                 elif run["n_prompt"] == PREFILL:
-                    found[prefill_row] = run["avg_ts"]
+                    figures[prefill_row] = best
             if memory_row:
-                found[memory_row] = result["peak_bytes"] / 2**30
-            return found, {}, None
+                figures[memory_row] = result["peak_bytes"] / 2**30
+            return Found(figures)
 
-        rows = [prefill_row, decode_row] + ([memory_row] if memory_row else [])
-        return Piece(self.NAME, f"{self.NAME} {name}", rows, command, figures)
+        all_rows = [row for row in (prefill_row, decode_row, memory_row) if row]
+        return Piece(self.NAME, f"{self.NAME} {name}", all_rows, command, found)
 
-    def batch(self, model):
-        def command(_, __):
+    def batch(self, model, rows, effort=Effort()):
+        """`rows` maps a number of sequences to a row."""
+
+        def command(wanted, _):
+            counts = [str(count) for count, row in rows.items() if row in wanted]
             return self.sid.command(
                 "llama-batched-bench", "-m", self.sid.model(model), "-t", self.threads, "-tb",
                 self.threads, "-c", "1024", "-b", "512", "-ub", "512", "-npp", "4", "-ntg",
-                str(DECODE_STEPS), "-npl", str(BATCH), "-fa", "on", "--output-format", "jsonl")
+                str(effort.steps), "-npl", ",".join(counts), "-fa", "on", "--output-format",
+                "jsonl")
 
-        def figures(result, _):
-            lines = [json.loads(line) for line in result["out"].splitlines()
-                     if line.startswith("{")]
-            return {"batch": lines[-1]["speed_tg"]}, {}, None
+        def found(result, _):
+            return Found({rows[run["pl"]]: run["speed_tg"] for run in json_lines(result)})
 
-        return Piece(self.NAME, f"{self.NAME} batch", ["batch"], command, figures)
+        return Piece(self.NAME, f"{self.NAME} batch", list(rows.values()), command, found)
 
     def start(self, model):
         command = self.sid.command("llama-completion", "-m", self.sid.model(model), "-t",
@@ -176,13 +188,12 @@ def run_piece(piece, wanted, wrapper, measure):
         code = run_group(command)
         if not pathlib.Path(result).exists():
             raise SystemExit(f"peers: {piece.name}: stopped with {code} before its end")
-        found = json.loads(pathlib.Path(result).read_text(encoding="utf-8"))
-        if found["exit"] != 0:
-            raise SystemExit(f"peers: {piece.name}: exit {found['exit']}\n{found['err']}")
-        figures, yardsticks, detail = piece.figures(found, out)
-    missing = [row for row in figures if figures[row] is None]
-    if missing or not figures:
-        raise SystemExit(f"peers: {piece.name}: no figure for {missing or piece.rows}")
-    return {"program": piece.program, "piece": piece.name, "seconds": found["seconds"],
-            "others": found["others"], "figures": figures, "yardsticks": yardsticks,
-            "detail": detail}
+        ran = json.loads(pathlib.Path(result).read_text(encoding="utf-8"))
+        if ran["exit"] != 0:
+            raise SystemExit(f"peers: {piece.name}: exit {ran['exit']}\n{ran['err']}")
+        found = piece.found(ran, out)
+    missing = [row for row in wanted if found.figures.get(row) is None]
+    if missing:
+        raise SystemExit(f"peers: {piece.name}: no figure for {missing}")
+    return {"program": piece.program, "piece": piece.name, "seconds": ran["seconds"],
+            "others": ran["others"], **dataclasses.asdict(found)}

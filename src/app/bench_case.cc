@@ -48,6 +48,18 @@ double Samples::spread() const {
   return less_is_better ? 1 - best() / worst() : 1 - worst() / best();
 }
 
+PhaseFigure Profile::total() const {
+  PhaseFigure total;
+  total.name = "step";
+  for (const PhaseFigure& phase : phases) {
+    total.seconds += phase.seconds;
+    total.waiting += phase.waiting;
+    total.work.bytes += phase.work.bytes;
+    total.work.flops += phase.work.flops;
+  }
+  return total;
+}
+
 double BenchRecord::yardstick(YardstickIndex which) const {
   const Yardstick& found = yardsticks[which];
   return found.absent ? 0 : found.rates.best();

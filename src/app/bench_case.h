@@ -41,9 +41,24 @@ struct Samples {
   double spread() const;
 };
 
+// One phase of all steps of a case.
+struct PhaseFigure {
+  std::string name;     // "projections"
+  double seconds = 0;   // by the wall clock
+  double waiting = 0;   // of those, how long a worker was idle on average
+  Work work;            // of experts what was really read
+  bool is_work = true;  // or activations only, which `work` does not count
+};
+struct Profile {
+  int64_t steps = 0;
+  std::vector<PhaseFigure> phases;
+  PhaseFigure total() const;
+};
+
 struct Measurement {
   BenchCase what;
   Work work;
+  std::optional<Profile> profile;  // of the best round, with --phases
   Samples seconds{.all = {}, .less_is_better = true};
   bool copied_context = false;  // the context beyond its start was copied, not computed
   double tokens_per_second() const {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "app/bench_phases.h"
+
 namespace hearth {
 namespace {
 
@@ -73,21 +75,23 @@ Json YardstickJson(const Yardstick& yardstick) {
 }
 
 Json MeasurementJson(const Measurement& m) {
-  return JsonObject{{"name", NameOf(m.what)},
-                    {"kind", m.what.kind == BenchKind::kPrefill ? "prefill" : "decode"},
-                    {"sequences", m.what.sequences},
-                    {"depth", m.what.depth},
-                    {"tokens", TotalTokens(m.what)},
-                    {"steps", m.what.kind == BenchKind::kPrefill ? 1 : m.what.tokens},
-                    {"context", m.what.depth == 0  ? "none"
-                                : m.copied_context ? "copied"
-                                                   : "computed"},
-                    {"seconds", m.seconds.best()},
-                    {"spread", m.seconds.spread()},
-                    {"tokens_per_second", m.tokens_per_second()},
-                    {"bytes", m.work.bytes},
-                    {"flops", m.work.flops},
-                    {"samples", SamplesJson(m.seconds, "seconds")}};
+  JsonObject out{{"name", NameOf(m.what)},
+                 {"kind", m.what.kind == BenchKind::kPrefill ? "prefill" : "decode"},
+                 {"sequences", m.what.sequences},
+                 {"depth", m.what.depth},
+                 {"tokens", TotalTokens(m.what)},
+                 {"steps", m.what.kind == BenchKind::kPrefill ? 1 : m.what.tokens},
+                 {"context", m.what.depth == 0  ? "none"
+                             : m.copied_context ? "copied"
+                                                : "computed"},
+                 {"seconds", m.seconds.best()},
+                 {"spread", m.seconds.spread()},
+                 {"tokens_per_second", m.tokens_per_second()},
+                 {"bytes", m.work.bytes},
+                 {"flops", m.work.flops},
+                 {"samples", SamplesJson(m.seconds, "seconds")}};
+  if (m.profile) out.emplace_back("profile", ProfileJson(*m.profile));
+  return out;
 }
 
 Json ModelJson(const BenchedModel& model) {
@@ -128,7 +132,7 @@ std::string BenchTable(const BenchRecord& record) {
   out += YardstickLines(record);
   if (!record.model) return out;
   const BenchedModel& model = *record.model;
-  out += "\n" + MeasurementLines(record);
+  out += "\n" + MeasurementLines(record) + PhaseLines(record);
   const auto held = static_cast<double>(model.costs.weight_bytes + model.kv_bytes);
   out += fmt::format(
       "\nload {:.2f} s, first token after {:.2f} s, peak resident {:.2f} GiB ({:.3f} x weights and "

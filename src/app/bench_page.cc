@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/bench_output.h"
+#include "app/bench_phases.h"
 #include "report/html.h"
 #include "report/plot.h"
 
@@ -137,6 +138,16 @@ void AddCases(const BenchRecord& record, HtmlPage& page) {
       "instead of computed: the same bytes to read, less time to wait.");
 }
 
+void AddPhases(const BenchRecord& record, HtmlPage& page) {
+  const std::vector<std::vector<std::string>> rows = PhaseRows(record);
+  if (rows.empty()) return;
+  page.Heading("Phases of a step");
+  page.Table(PhaseHeadings(), rows);
+  page.Paragraph(
+      "Of the best round. Waiting is the share of the workers' time spent idle, at barriers or "
+      "behind serial code; it is part of the times beside it.");
+}
+
 }  // namespace
 
 std::string BenchPage(const BenchRecord& record) {
@@ -160,6 +171,7 @@ std::string BenchPage(const BenchRecord& record) {
                 "Batches share each weight they read, so they read less per token.");
     page.Heading("Cases");
     AddCases(record, page);
+    AddPhases(record, page);
     page.Paragraph(fmt::format(
         "{} of weights, {} read per decoded token. Loaded in {:.2f} s, first token after {:.2f} s, "
         "peak resident {}.",

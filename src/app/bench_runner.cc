@@ -156,7 +156,9 @@ Result<double> BenchRunner::Run(int index, int most_steps) {
   const Place& place = places_[static_cast<size_t>(index)];
   const auto start = std::chrono::steady_clock::now();
   if (place.what.kind == BenchKind::kPrefill) {
-    HEARTH_TRY(Prefill(place.sequences[0], 0, place.what.tokens, true));
+    const int64_t most_tokens = int64_t{most_steps} * chunk_;
+    const auto tokens = static_cast<int>(std::min<int64_t>(place.what.tokens, most_tokens));
+    HEARTH_TRY(Prefill(place.sequences[0], 0, tokens, true));
   } else {
     for (int step = 0; step < std::min(place.what.tokens, most_steps); ++step) {
       HEARTH_TRY(DecodeStep(place, place.what.depth + step));

@@ -23,7 +23,8 @@ class BenchRunner {
   // anything was copied.
   static constexpr int kMaxComputed = 2048;
   Result<bool> Fill(int index);
-  // Runs a case and returns its seconds; `most_steps` cuts a decode short, for warming up.
+  // Runs a case and returns its seconds; `most_steps` cuts it short, for warming up; a step of
+  // prefill is a chunk.
   Result<double> Run(int index, int most_steps = 1 << 30);
   Backend& backend() { return *backend_; }
 

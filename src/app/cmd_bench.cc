@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "app/bench_output.h"
+#include "app/bench_phases.h"
 #include "app/bench_runner.h"
 #include "app/bench_work.h"
 #include "app/commands.h"
@@ -24,9 +25,9 @@ namespace {
 
 struct Flags {
   std::string model, json, html;
-  int decode = 16, prefill = 512, repeat = 3, chunk = 512;
-  std::vector<int> batches = {1, 8, 32}, depths;
-  bool only_yardsticks = false;
+  int decode = 16, repeat = 3, chunk = 512;
+  std::vector<int> batches = {1, 8, 32}, depths, depth_batches = {1}, prefills = {512};
+  bool only_yardsticks = false, phases = false;
   CpuFlags cpu;
 };
 
@@ -41,10 +42,14 @@ std::vector<BenchCase> CasesOf(const Flags& flags) {
       cases.push_back({BenchKind::kDecode, batch, 0, flags.decode});
     }
     for (const int depth : flags.depths) {
-      cases.push_back({BenchKind::kDecode, 1, depth, flags.decode});
+      for (const int batch : flags.depth_batches) {
+        cases.push_back({BenchKind::kDecode, batch, depth, flags.decode});
+      }
     }
   }
-  if (flags.prefill > 0) cases.push_back({BenchKind::kPrefill, 1, 0, flags.prefill});
+  for (const int tokens : flags.prefills) {
+    if (tokens > 0) cases.push_back({BenchKind::kPrefill, 1, 0, tokens});
+  }
   return cases;
 }
 
@@ -52,19 +57,27 @@ void Note(const std::string& text) {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
 }
 
+// What --phases needs beside the record.
+struct Profiling {
+  PhaseTotals totals;  // of the run under way
+  std::optional<WorkModel> work;
+  KvLayout kv;
+};
+
 // Loads the model, runs every case once and briefly, and fills the contexts. Nothing is measured
 // yet but the start and the memory.
 Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
-                          const std::vector<BenchCase>& cases, BenchedModel& found) {
+                          const std::vector<BenchCase>& cases, BenchedModel& found,
+                          Profiling& profiling) {
   const auto start = std::chrono::steady_clock::now();
   HEARTH_ASSIGN(const Model model, OpenModel(flags.model));
   found.name = model.spec.name.empty() ? flags.model : model.spec.name;
   found.family = NameOf(model.spec.family);
   found.costs = CostsOf(model);
-  const WorkModel work(model);
+  const WorkModel& work = profiling.work.emplace(model);
   HEARTH_ASSIGN(BenchRunner runner, BenchRunner::Make(model, options, cases, flags.chunk));
   found.load_seconds = SecondsSince(start);
-  const KvLayout kv = runner.backend().kv_layout();
+  const KvLayout kv = profiling.kv = runner.backend().kv_layout();
   found.kv_bytes =
       kv.full.block_bytes * kv.full.num_blocks + kv.window.block_bytes * kv.window.num_blocks;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -95,8 +108,22 @@ void Measure(Yardsticks& yardsticks, std::vector<Yardstick>& found) {
   add(kAmxPeak, [&] { return yardsticks.AmxOpsPerSecond(); });
 }
 
+// One timed run of a case. The profile kept is that of the best run, like the time that counts.
+Status MeasureCase(const Flags& flags, BenchRunner& runner, int index, Profiling& profiling,
+                   Measurement& measurement) {
+  const CpuTime before = ReadCpuTime();
+  profiling.totals = {};
+  HEARTH_ASSIGN(const double seconds, runner.Run(index));
+  measurement.seconds.all.push_back({seconds, OthersShare(before, ReadCpuTime())});
+  if (!flags.phases || seconds > measurement.seconds.best()) return Status();
+  const PhaseWork work = profiling.work->ByPhase(measurement.what, profiling.kv, flags.chunk);
+  measurement.profile = ProfileOf(profiling.totals, work, *profiling.work);
+  return Status();
+}
+
 // Round after round over everything, so that a slow minute of the machine hits all alike.
-Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, BenchRecord& record) {
+Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, Profiling& profiling,
+               BenchRecord& record) {
   record.yardsticks = {{.name = "plain read", .unit = "B/s"},
                        {.name = "stream read", .unit = "B/s"},
                        {.name = "AVX-512 VNNI int8", .unit = "OP/s"},
@@ -109,9 +136,7 @@ Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, BenchRe
     for (size_t i = 0; i < record.model->measurements.size(); ++i) {
       Measurement& measurement = record.model->measurements[i];
       Note(fmt::format("round {} of {}: {}", round + 1, flags.repeat, NameOf(measurement.what)));
-      const CpuTime before = ReadCpuTime();
-      HEARTH_ASSIGN(const double seconds, runner->Run(static_cast<int>(i)));
-      measurement.seconds.all.push_back({seconds, OthersShare(before, ReadCpuTime())});
+      HEARTH_TRY(MeasureCase(flags, *runner, static_cast<int>(i), profiling, measurement));
     }
   }
   Measure(yardsticks, record.yardsticks);
@@ -140,15 +165,17 @@ Status Bench(const Flags& flags) {
   record.memory_bytes = topology.usable_memory_bytes();
   record.rounds = flags.repeat;
   record.chunk = flags.chunk;
+  Profiling profiling;  // outlives the runner, whose backend writes to it
+  if (flags.phases) options.phases = &profiling.totals;
   std::optional<BenchRunner> runner;
   if (!flags.only_yardsticks) {
     const std::vector<BenchCase> cases = CasesOf(flags);
     if (cases.empty()) return Error(Code::kInvalid, "--decode 0 --prefill 0 leave nothing to do");
     record.model.emplace();
-    HEARTH_ASSIGN(BenchRunner made, Start(flags, options, cases, *record.model));
+    HEARTH_ASSIGN(BenchRunner made, Start(flags, options, cases, *record.model, profiling));
     runner.emplace(std::move(made));
   }
-  HEARTH_TRY(Measure(flags, options.num_threads, runner ? &*runner : nullptr, record));
+  HEARTH_TRY(Measure(flags, options.num_threads, runner ? &*runner : nullptr, profiling, record));
   fmt::print("{}", BenchTable(record));
   if (!flags.json.empty()) {
     HEARTH_TRY(WriteText(flags.json, WriteJson(BenchJson(record), 2) + "\n"));
@@ -172,10 +199,15 @@ void AddBench(CLI::App& app, Command& chosen) {
       ->delimiter(',')
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  bench->add_option("--depth", flags->depths, "Also decode one sequence after so many tokens")
+  bench->add_option("--depth", flags->depths, "Also decode after a context of so many tokens")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 24));
-  bench->add_option("--prefill", flags->prefill, "Tokens of the prefill case; 0 for none")
+  bench->add_option("--depth-batch", flags->depth_batches, "Sequences of the cases of --depth")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  bench->add_option("--prefill", flags->prefills, "Tokens of the prefill cases; 0 for none")
+      ->delimiter(',')
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   bench->add_option("--chunk", flags->chunk, "Tokens per step of prefill")
@@ -184,13 +216,16 @@ void AddBench(CLI::App& app, Command& chosen) {
   bench->add_option("--repeat", flags->repeat, "Rounds over all cases; the best counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  bench->add_flag_callback(
+  CLI::Option* phases = bench->add_flag("--phases", flags->phases,
+                                        "Also show where the time of a step goes, phase by phase");
+  CLI::Option* yardstick = bench->add_flag_callback(
       "--yardstick",
       [flags, model] {
         flags->only_yardsticks = true;
         model->required(false);
       },
       "Measure the machine alone, without a model");
+  phases->excludes(yardstick);
   bench->add_option("--json", flags->json, "Also write every sample to this file");
   bench->add_option("--html", flags->html, "Also write a page with pictures to this file");
   bench->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");

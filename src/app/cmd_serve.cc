@@ -2,6 +2,8 @@
 // hearth serve: the model behind the API that clients already speak.
 #include <signal.h>
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include "app/open_format.h"
 #include "app/open_model.h"
 #include "app/open_tokenizer.h"
+#include "backend/numerics.h"
 #include "http/http_server.h"
 #include "kv/layout.h"
 #include "platform/file.h"
@@ -139,7 +142,7 @@ Status OpenModelParts(const ServeFlags& flags, Served& served, ServedModel& out)
                                                ReplyStyleOf(*served.format, tokenizer)));
   HEARTH_ASSIGN(served.engine, OpenEngine(model, flags.engine));
   out.name = flags.name.empty() ? std::filesystem::path(flags.model).stem().string() : flags.name;
-  out.fingerprint = "hearth-" HEARTH_VERSION;
+  out.fingerprint = fmt::format("hearth-{}-exact-{}", HEARTH_VERSION, kNumericsVersion);
   out.tokenizer = served.tokenizer.get();
   out.format = served.format.get();
   out.masks = served.masks.get();
@@ -219,7 +222,8 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, const ServedModel& 
                                     Served& served) {
   const std::string isa = flags.engine.cpu.isa.empty() ? NameOf(BestIsa()) : flags.engine.cpu.isa;
   served.metrics = std::make_unique<ServerMetrics>(
-      MetricFacts{HEARTH_VERSION, isa, "exact", model.name, model.max_context});
+      MetricFacts{HEARTH_VERSION, isa, fmt::format("exact-{}", kNumericsVersion), model.name,
+                  model.max_context});
   ServiceOptions options;
   options.neutralise = flags.neutralise;
   options.watch = [&metrics = *served.metrics](std::shared_ptr<EventSink> sink) {

@@ -58,6 +58,8 @@ Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOpt
   if (plan.total() >= kWorthShowing) {
     std::fprintf(stderr, "memory: at most %s\n", Told(plan, room).c_str());
   }
+  const std::string slow = SlowFormatsNote(model);
+  if (!slow.empty()) std::fprintf(stderr, "warning: %s\n", slow.c_str());
   return MakeCpuBackend(model, options);
 }
 

@@ -3,8 +3,10 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
+#include "cpu/phases.h"
 #include "model/model.h"
 #include "platform/isa.h"
 namespace hearth {
@@ -15,6 +17,7 @@ struct CpuOptions {
   int full_blocks = 0, window_blocks = 0;                        // of 16 tokens each
   int max_step_tokens = 2048;                                    // bounds the memory of a step
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
+  PhaseTotals* phases = nullptr;  // profiles steps into this, which outlives the backend
 };
 
 // What a backend with these options will hold, before it is made.
@@ -24,6 +27,9 @@ struct CpuMemoryPlan {
   int64_t total() const { return weight_bytes + kv_bytes + step_bytes; }
 };
 CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options);
+
+// A sentence about weights in formats without a fast kernel, or "" when all have one.
+std::string SlowFormatsNote(const Model& model);
 
 // Copies the weights and gives the file's memory back on the way; packed weights are checked and
 // used where they are. Nothing of `model` is needed afterwards. kUnsupported for shapes no kernel

@@ -2,6 +2,7 @@
 #include "cpu/forward.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "cpu/pack.h"
@@ -9,8 +10,17 @@
 #include "model/rope.h"
 
 namespace hearth {
+namespace {
+
+int64_t Nanoseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+}  // namespace
+
 Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool,
-                 KvMemory& kv)
+                 KvMemory& kv, PhaseTotals* phases)
     : model_(model),
       spec_(model.spec()),
       kernels_(kernels),
@@ -18,9 +28,16 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
       kv_(kv),
       frequencies_(RopeFrequencies(model.spec().rope)),
       attend_(kernels, pool),
-      matmuls_(kernels, pool) {}
+      matmuls_(kernels, pool),
+      clock_(phases, pool.size(), [&pool] {
+        const ThreadPool::LoopTime time = pool.loop_time();
+        return PhaseReading{Nanoseconds(), time.loops, time.busy};
+      }) {
+  if (phases != nullptr) pool.CountTime();
+}
 
 void Forward::Run(const StepPlan& plan, std::span<float> logits) {
+  clock_.Enter(StepPhase::kSmall);
   PlaceTokens(plan);
   Embed(plan);
   for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
@@ -29,6 +46,7 @@ void Forward::Run(const StepPlan& plan, std::span<float> logits) {
   }
   Pool(plan);
   Logits(plan, logits);
+  clock_.EndStep();
 }
 
 // Angles in extended precision: the x87 functions are the same code on every x86 processor, where
@@ -66,14 +84,14 @@ void Forward::Embed(const StepPlan& plan) {
   });
 }
 
-void Forward::NormAndQuantise(const float* gain, bool quantises) {
+void Forward::NormAndQuantise(const float* gain, InputNeeds needs) {
   const int d = spec_.d_model;
   float* h = Shaped(h_, num_tokens_, d);
-  const Activations& act = act_.Shape(num_tokens_, d);
+  act_.Shape(num_tokens_, d, needs);
   EachToken([&](int t, int) {
     kernels_.rms_norm(&x_[static_cast<size_t>(t) * static_cast<size_t>(d)], gain,
                       static_cast<float>(spec_.norm_eps), d, h + int64_t{t} * d);
-    if (quantises) kernels_.quantise(h + int64_t{t} * d, act, t);
+    act_.Quantise(kernels_, h + int64_t{t} * d, t);
   });
 }
 
@@ -81,27 +99,31 @@ void Forward::Attention(const StepPlan& plan, int index) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   const int d = spec_.d_model, q_width = spec_.n_heads * spec_.d_head;
   const int kv_width = spec_.n_kv_heads * spec_.d_head;
-  NormAndQuantise(layer.attn_norm, InPanels(layer.q) || InPanels(layer.k) || InPanels(layer.v));
+  NormAndQuantise(layer.attn_norm, NeedsOf({&layer.q, &layer.k, &layer.v}));
   float* q = Shaped(q_, num_tokens_, Padded(q_width));
   float* k = Shaped(k_, num_tokens_, Padded(kv_width));
   float* v = Shaped(v_, num_tokens_, Padded(kv_width));
+  const MatmulInput input = act_.With(h_.data(), d);
   matmuls_.Clear();
-  matmuls_.Add({&layer.q, act_.get(), h_.data(), d, layer.q_bias, q, Padded(q_width)});
-  matmuls_.Add({&layer.k, act_.get(), h_.data(), d, layer.k_bias, k, Padded(kv_width)});
-  matmuls_.Add({&layer.v, act_.get(), h_.data(), d, layer.v_bias, v, Padded(kv_width)});
+  matmuls_.Add({&layer.q, input, layer.q_bias, q, Padded(q_width)});
+  matmuls_.Add({&layer.k, input, layer.k_bias, k, Padded(kv_width)});
+  matmuls_.Add({&layer.v, input, layer.v_bias, v, Padded(kv_width)});
+  clock_.Enter(StepPhase::kProjections);
   matmuls_.Run();
+  clock_.Enter(StepPhase::kSmall);
   TurnAndStore(plan, index);
+  clock_.Enter(StepPhase::kAttention);
   Attend(plan, index);
-  const Activations& act = act_.Shape(num_tokens_, q_width);
-  if (InPanels(layer.out)) {
-    EachToken([&](int t, int) {
-      kernels_.quantise(&mixed_[static_cast<size_t>(t) * static_cast<size_t>(Padded(q_width))], act,
-                        t);
-    });
-  }
+  clock_.Enter(StepPhase::kSmall);
+  act_.Shape(num_tokens_, q_width, NeedsOf({&layer.out}));
+  EachToken([&](int t, int) {
+    act_.Quantise(kernels_, mixed_.data() + int64_t{t} * Padded(q_width), t);
+  });
   float* out = Shaped(out_, num_tokens_, Padded(d));
+  clock_.Enter(StepPhase::kProjections);
   matmuls_.RunOne(
-      {&layer.out, act, mixed_.data(), Padded(q_width), layer.out_bias, out, Padded(d)});
+      {&layer.out, act_.With(mixed_.data(), Padded(q_width)), layer.out_bias, out, Padded(d)});
+  clock_.Enter(StepPhase::kSmall);
   EachToken([&](int t, int) {
     kernels_.add_scaled(out + int64_t{t} * Padded(d), 1.0f, d,
                         &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
@@ -200,21 +222,22 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
   const auto count = static_cast<int>(rows.size());
   if (count == 0) return;
   float* h = Shaped(h_, count, d);
-  const Activations& act = act_.Shape(count, d);
+  act_.Shape(count, d, NeedsOf({&model_.head()}));
   pool_.Run(count, 1, [&](Range range, int) {
     for (int i = range.begin; i < range.end; ++i) {
       const int64_t token = rows[static_cast<size_t>(i)];
       kernels_.rms_norm(&x_[static_cast<size_t>(token * d)], model_.final_norm(),
                         static_cast<float>(spec_.norm_eps), d, h + int64_t{i} * d);
-      if (InPanels(model_.head())) kernels_.quantise(h + int64_t{i} * d, act, i);
+      act_.Quantise(kernels_, h + int64_t{i} * d, i);
     }
   });
+  clock_.Enter(StepPhase::kHead);
   if (padded == spec_.vocab_size) {
-    matmuls_.RunOne({&model_.head(), act, h, d, nullptr, logits.data(), padded});
+    matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, logits.data(), padded});
     return;
   }
   float* out = Shaped(out_, count, padded);
-  matmuls_.RunOne({&model_.head(), act, h, d, nullptr, out, padded});
+  matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, out, padded});
   for (int i = 0; i < count; ++i) {
     std::copy_n(out + int64_t{i} * padded, spec_.vocab_size,
                 logits.begin() + int64_t{i} * spec_.vocab_size);

@@ -12,6 +12,7 @@
 #include "cpu/matmul.h"
 #include "cpu/packed_model.h"
 #include "cpu/panels.h"
+#include "cpu/phases.h"
 #include "cpu/scratch.h"
 #include "platform/thread_pool.h"
 namespace hearth {
@@ -22,15 +23,14 @@ inline int Padded(int width) { return NumPanels(width) * kPanelRows; }
 inline float* Shaped(Scratch<float>& rows, int count, int width) {
   return rows.Room(int64_t{count} * width);
 }
-inline bool InPanels(const PackedMatrix& matrix) {
-  return matrix.rows > 0 && matrix.kind != PackKind::kRaw;
-}
 
 // Owns the activations of a step; they grow to the largest step seen and stay.
 // Thread: one at a time.
 class Forward {
  public:
-  Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv);
+  // `phases`, when not null, is told where the time of each step goes.
+  Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv,
+          PhaseTotals* phases = nullptr);
   // The plan was checked: tokens, tables and rows are in range.
   void Run(const StepPlan& plan, std::span<float> logits);
 
@@ -43,16 +43,17 @@ class Forward {
 
   void Embed(const StepPlan& plan);
   void PlaceTokens(const StepPlan& plan);
-  void NormAndQuantise(const float* gain, bool quantises);
+  void NormAndQuantise(const float* gain, InputNeeds needs);
   void Attention(const StepPlan& plan, int layer);
   void TurnAndStore(const StepPlan& plan, int layer);
   void Attend(const StepPlan& plan, int layer);
   void Ffn(int layer);
+  void CountExperts(int layer);
   void DenseFfn(const PackedFfn& ffn);
   void MoeFfn(const PackedLayer& layer, RouterKind kind);
   void Route(const PackedLayer& layer, RouterKind kind);
   void SortByExpert(int num_experts);
-  void GluAndQuantise(int rows, int d_ff, bool quantises);
+  void GluAndQuantise(int rows, int d_ff, InputNeeds needs);
   void Pool(const StepPlan& plan);
   void Logits(const StepPlan& plan, std::span<float> logits);
   template <class F>
@@ -77,10 +78,11 @@ class Forward {
   Rows router_;                           // [tokens, n_experts padded to a panel]
   std::vector<Choice> choices_;           // [tokens, n_active_experts]
   std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
-  ActBuffer act_, slot_act_;
+  InputBuffer act_, slot_act_;
   AttendRun attend_;
   std::vector<AttendSlice> attend_slices_;
   Matmuls matmuls_;
+  PhaseClock clock_;
 };
 
 }  // namespace hearth

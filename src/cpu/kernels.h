@@ -13,15 +13,24 @@ inline constexpr int kQuantBlock = 32;  // columns of an MXFP4 or Q8_0 block
 // sum is exact in int32 even after the two halves are joined, and 576 = 9 AMX steps of 64.
 inline constexpr int kChunk = 576;
 
+// Columns of a K-quant superblock, whose sub-blocks have integer scales. With activations that
+// share one scale over the same columns, everything inside a superblock is exact in int32.
+inline constexpr int kSuper = 256;
+
 // m rows of 16-bit activations, split into signed halves: value = (256 hi + lo) * scale.
-// Columns beyond `cols` are zero up to `stride`, a multiple of 64.
+// Columns beyond `cols` are zero up to `stride`, a multiple of 64 (of 256 when chunk is kSuper).
 struct Activations {
   int8_t* hi;       // [m, stride]
   int8_t* lo;       // [m, stride]
   float* scale;     // [m, num_chunks]
-  int32_t* sum_hi;  // [m, num_blocks]: of each block, for kernels with unsigned weights
+  int32_t* sum_hi;  // [m, num_blocks]: of each block of 32, for kernels with unsigned weights
   int32_t* sum_lo;  // [m, num_blocks]
+  // Only when chunk is kSuper, else null: sums of 16 and of 32 neighbours. Two of them side by side
+  // are what a 16-bit dot product takes.
+  int16_t *sum16_hi, *sum16_lo;  // [m, 2 * num_blocks]
+  int16_t *sum32_hi, *sum32_lo;  // [m, num_blocks]
   int m, cols, stride, num_chunks, num_blocks;
+  int chunk;  // columns that share a scale: kChunk or kSuper
 };
 
 // One MXFP4 block whose exponent lies too far from its chunk's to be folded into int8.
@@ -31,17 +40,34 @@ struct SpilledBlock {
   int8_t w[kQuantBlock];  // twice the E2M1 values
 };
 
+// The packed formats; pack_format.h has a row for each.
 enum class PackKind : uint8_t {
-  kMxfp4,  // panels: base exponents, shifts, nibbles (pack.cc draws them)
-  kQ8,     // panels: f16 scales, codes plus 128
-  kRaw,    // rows as the file has them, decoded to float row by row
+  kMxfp4,
+  kQ8,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2K,
+  kQ3K,
+  kQ4K,
+  kQ5K,
+  kQ6K,
+  kIq4Xs,
+  kF32,
+  kF16,
+  kBf16,
+  kRaw,  // rows as the file has them, decoded to float one by one: for formats without a kernel
 };
+inline constexpr int kNumPackKinds = static_cast<int>(PackKind::kRaw) + 1;
+
 struct PackedMatrix {
   PackKind kind;
-  uint8_t dtype;  // kRaw: the DType
+  uint8_t dtype;  // the DType it was packed from
   int rows, cols;
   const uint8_t* data;
-  int64_t panel_bytes;         // kRaw: bytes of a row
+  int64_t panel_bytes;         // from one panel of 16 rows to the next
   const SpilledBlock* spills;  // kMxfp4: ascending by (row, block)
   int num_spills;
 };
@@ -50,11 +76,14 @@ struct PackedMatrix {
 // y rows have room for whole panels.
 struct MatmulArgs {
   const PackedMatrix* w;
-  const Activations* x;
-  const float* bias;  // [rows padded to a panel] or null
-  float* y;           // [m, y_stride]
+  const Activations* x;  // m is set even when only floats are read
+  const float* bias;     // [rows padded to a panel] or null
+  float* y;              // [m, y_stride]
   int64_t y_stride;
+  const float* xf = nullptr;  // [m, xf_stride]: as floats, for formats that read those
+  int64_t xf_stride = 0;
 };
+using MatmulKernel = void (*)(const MatmulArgs& args, int panel_begin, int panel_end);
 
 // Attention of `count` consecutive tokens of one sequence for KV heads [kv_begin, kv_end).
 // In a block, each layer holds for each KV head (KvHeadBytes in all): K as int16 [d_head, 16], V as
@@ -93,8 +122,6 @@ struct KernelTable {
   const char* isa;
   // One row of floats to row `row` of `x`.
   void (*quantise)(const float* values, const Activations& x, int row);
-  void (*matmul_mxfp4)(const MatmulArgs& args, int panel_begin, int panel_end);
-  void (*matmul_q8)(const MatmulArgs& args, int panel_begin, int panel_end);
   // y[t] = dot(w, x[t]) for m rows: floats in, sixteen lanes of fused multiply-adds.
   void (*dot_rows)(const float* w, const float* x, int64_t x_stride, int cols, int m, float* y);
   void (*attend)(const AttendArgs& args, int kv_begin, int kv_end);
@@ -108,6 +135,7 @@ struct KernelTable {
   bool (*softmax)(float* values, int n);
   // Ends an attention whose spans were taken by several calls: `parts` to `out`.
   void (*merge_spans)(const AttendArgs& args, int kv_begin, int kv_end);
+  MatmulKernel matmul[kNumPackKinds];  // by PackKind; null for kRaw
 };
 
 const KernelTable& ScalarKernels();

@@ -8,34 +8,17 @@
 
 #include "cpu/kernels.h"
 #include "cpu/kernels_amx.h"
+#include "cpu/kernels_amx_mxfp4.h"
 #include "cpu/panels.h"
 
 namespace hearth {
 namespace {
 
-#include "cpu/canon.inl"
-
-constexpr int kStep = 64;  // columns that one tile instruction sums
-constexpr int kSteps = kChunk / kStep;
-constexpr int kTile = 1024;  // bytes of a full tile
 // Tokens that are taken through all chunks before the next: their halves, 5760 bytes a token for
 // gpt-oss, must stay in L2 while the weights pass.
 constexpr int kBlockRows = 128;
 
 constexpr ShapesByTokens kShapes = ShapesOfDepth(kStep);
-
-// Twice E2M1, shifted: entry 16 * shift + code.
-struct alignas(64) CodeTable {
-  int8_t at[64];
-};
-constexpr CodeTable MakeCodes() {
-  CodeTable table{};
-  for (int i = 0; i < 64; ++i) {
-    table.at[i] = static_cast<int8_t>(kTwiceE2m1[i % 16] * (1 << i / 16));
-  }
-  return table;
-}
-constexpr CodeTable kCodes = MakeCodes();
 
 // One or two panels of which a chunk is at work.
 template <int kPanels>
@@ -60,7 +43,7 @@ struct Weights {
   }
 
   void StartChunk(const PackedMatrix& w, int chunk) {
-    constexpr int64_t kChunkBytes = kChunkBlocks * 256;
+    constexpr int64_t kChunkBytes = kChunkBlocks * kBlockBytes;
     const bool last = (chunk + 1) * kChunkBlocks >= blocks;
     jump = kPanels * w.panel_bytes;
     next = last ? jump - chunk * kChunkBytes : kChunkBytes;
@@ -81,32 +64,11 @@ struct Weights {
       for (int half = 0; half < 2; ++half) {
         const int block = chunk * kChunkBlocks + step * 2 + half;
         if (block >= blocks) break;
-        UnpackBlock(shifts[p] + block * kPanelRows, nibbles[p] + block * 256,
-                    tiles[step][p] + half * (kTile / 2));
+        // To L2 only: L1 is full of weight tiles.
+        UnpackBlock<FetchTo::kSecondCache>(shifts[p] + block * kPanelRows,
+                                           nibbles[p] + block * kBlockBytes, next,
+                                           tiles[step][p] + half * (kTile / 2));
       }
-    }
-  }
-
-  void UnpackBlock(const uint8_t* shifts_at, const uint8_t* lines, int8_t* out) const {
-    const __m512i codes = _mm512_load_si512(kCodes.at), low_half = _mm512_set1_epi8(15);
-    const __m512i each_row_four_times =
-        _mm512_set_epi8(15, 15, 15, 15, 14, 14, 14, 14, 13, 13, 13, 13, 12, 12, 12, 12, 11, 11, 11,
-                        11, 10, 10, 10, 10, 9, 9, 9, 9, 8, 8, 8, 8, 7, 7, 7, 7, 6, 6, 6, 6, 5, 5, 5,
-                        5, 4, 4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-    const __m128i sixteen = _mm_load_si128(reinterpret_cast<const __m128i*>(shifts_at));
-    const __m512i shift =
-        _mm512_permutexvar_epi8(each_row_four_times, _mm512_castsi128_si512(sixteen));
-    for (int line = 0; line < 4; ++line) {
-      const uint8_t* at = lines + line * 64;
-      // To L2 only: L1 is full of weight tiles. Past the end of the matrix it asks for nothing.
-      _mm_prefetch(reinterpret_cast<const char*>(at + next), _MM_HINT_T1);
-      const __m512i pair = _mm512_load_si512(at);
-      // 0xea: (a & low_half) | shift
-      const __m512i low = _mm512_ternarylogic_epi32(pair, low_half, shift, 0xea);
-      const __m512i high =
-          _mm512_ternarylogic_epi32(_mm512_srli_epi16(pair, 4), low_half, shift, 0xea);
-      _mm512_store_si512(out + line * 128, _mm512_permutexvar_epi8(low, codes));
-      _mm512_store_si512(out + line * 128 + 64, _mm512_permutexvar_epi8(high, codes));
     }
   }
 };
@@ -241,50 +203,6 @@ void Product(const MatmulArgs& args, int panel, int begin, int end) {
   UseSums<kPanels>(in_tiles, kTileRows, args.y_stride, x.num_chunks);
 }
 
-__m512i SixteenBit(const int8_t* at) {
-  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
-}
-
-void AddSpills(const MatmulArgs& args, int row_begin, int row_end, int begin, int end) {
-  const PackedMatrix& w = *args.w;
-  const Activations& x = *args.x;
-  int s = 0;
-  for (int above = w.num_spills; s < above;) {  // the first of row_begin or later
-    const int middle = (s + above) / 2;
-    if (w.spills[middle].row < row_begin) {
-      s = middle + 1;
-    } else {
-      above = middle;
-    }
-  }
-  for (; s < w.num_spills && w.spills[s].row < row_end; ++s) {
-    const SpilledBlock& spill = w.spills[s];
-    const __m512i weights = SixteenBit(spill.w);
-    const int chunk = spill.block / kChunkBlocks;
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t at = t * x.stride + spill.block * kQuantBlock;
-      const __m512i high = _mm512_madd_epi16(weights, SixteenBit(x.hi + at));
-      const __m512i low = _mm512_madd_epi16(weights, SixteenBit(x.lo + at));
-      const int32_t exact =
-          _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-      float& y = args.y[t * args.y_stride + spill.row];
-      y = FusedMulAdd(static_cast<float>(exact), spill.scale * x.scale[t * x.num_chunks + chunk],
-                      y);
-    }
-  }
-}
-
-void AddBias(const MatmulArgs& args, int panel_begin, int panel_end, int begin, int end) {
-  if (args.bias == nullptr) return;
-  for (int64_t t = begin; t < end; ++t) {
-    for (int p = panel_begin; p < panel_end; ++p) {
-      float* y = args.y + t * args.y_stride + p * kPanelRows;
-      const __m512 bias = _mm512_loadu_ps(args.bias + p * kPanelRows);
-      _mm512_storeu_ps(y, _mm512_add_ps(_mm512_loadu_ps(y), bias));
-    }
-  }
-}
-
 }  // namespace
 
 void AmxMatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
@@ -300,8 +218,7 @@ void AmxMatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
       } else {
         Product<1>(args, p, begin, end);
       }
-      AddSpills(args, p * kPanelRows, last * kPanelRows, begin, end);
-      AddBias(args, p, last, begin, end);
+      AmxFinishMxfp4(args, p, last, begin, end);
     }
   }
   _tile_release();

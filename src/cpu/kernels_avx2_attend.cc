@@ -234,6 +234,9 @@ void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
 
 }  // namespace
 
-AttendKernels Avx2Attend() { return {Attend, MergeSpans}; }
+void AddAvx2Attend(KernelTable& table) noexcept {
+  table.attend = Attend;
+  table.merge_spans = MergeSpans;
+}
 
 }  // namespace hearth

@@ -414,6 +414,9 @@ void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
 
 }  // namespace
 
-AttendKernels Avx512Attend() { return {Attend, MergeSpans}; }
+void AddAvx512Attend(KernelTable& table) noexcept {
+  table.attend = Attend;
+  table.merge_spans = MergeSpans;
+}
 
 }  // namespace hearth

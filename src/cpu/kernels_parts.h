@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a table that have a file of their own, one function per file.
+// The parts of a table that have a file of their own, one function per file. An Add... function
+// puts its products into the table.
 #pragma once
 #include "cpu/kernels.h"
 namespace hearth {
 
-struct MatmulKernels {
-  void (*mxfp4)(const MatmulArgs& args, int panel_begin, int panel_end);
-  void (*q8)(const MatmulArgs& args, int panel_begin, int panel_end);
-};
-struct AttendKernels {
-  void (*attend)(const AttendArgs& args, int kv_begin, int kv_end);
-  void (*merge_spans)(const AttendArgs& args, int kv_begin, int kv_end);
-};
-
-MatmulKernels Avx512Matmuls();
-AttendKernels Avx512Attend();
-MatmulKernels Avx2Matmuls();
-AttendKernels Avx2Attend();
+void AddScalarFloats(KernelTable& table) noexcept;
+void AddAvx512Floats(KernelTable& table) noexcept;
+void AddAvx2Floats(KernelTable& table) noexcept;
+// Supers: K-quants and IQ4_XS. Blocks: Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL.
+void AddScalarSupers(KernelTable& table) noexcept;
+void AddScalarBlocks(KernelTable& table) noexcept;
+void AddAmxSupers(KernelTable& table) noexcept;
+void AddAvx512Supers(KernelTable& table) noexcept;
+void AddAvx512Blocks(KernelTable& table) noexcept;
+void AddAvx2Supers(KernelTable& table) noexcept;
+void AddAvx2Blocks(KernelTable& table) noexcept;
+void AddAvx512Matmuls(KernelTable& table) noexcept;
+void AddAvx512Attend(KernelTable& table) noexcept;
+void AddAvx2Matmuls(KernelTable& table) noexcept;
+void AddAvx2Attend(KernelTable& table) noexcept;
 
 }  // namespace hearth

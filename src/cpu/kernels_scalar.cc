@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "cpu/kernels.h"
+#include "cpu/kernels_parts.h"
 #include "cpu/panels.h"
 #include "kv/layout.h"
 
@@ -14,13 +15,30 @@ namespace {
 
 #include "cpu/attend_parts.inl"
 
+void SuperSums(const Activations& x, int row) {
+  const int64_t first = int64_t{row} * x.num_blocks;
+  for (int i = 0; i < 2 * x.num_blocks; ++i) {
+    int32_t sum_hi = 0, sum_lo = 0;
+    for (int64_t j = int64_t{row} * x.stride + 16 * i, end = j + 16; j < end; ++j) {
+      sum_hi += x.hi[j];
+      sum_lo += x.lo[j];
+    }
+    x.sum16_hi[2 * first + i] = static_cast<int16_t>(sum_hi);
+    x.sum16_lo[2 * first + i] = static_cast<int16_t>(sum_lo);
+  }
+  for (int64_t b = first; b < first + x.num_blocks; ++b) {
+    x.sum32_hi[b] = static_cast<int16_t>(x.sum_hi[b]);
+    x.sum32_lo[b] = static_cast<int16_t>(x.sum_lo[b]);
+  }
+}
+
 // One scale per chunk, 16-bit values rounded to nearest even. A chunk that holds a NaN or an
 // infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
 void Quantise(const float* values, const Activations& x, int row) {
   int8_t* hi = x.hi + int64_t{row} * x.stride;
   int8_t* lo = x.lo + int64_t{row} * x.stride;
   for (int c = 0; c < x.num_chunks; ++c) {
-    const int begin = c * kChunk, end = begin + kChunk < x.cols ? begin + kChunk : x.cols;
+    const int begin = c * x.chunk, end = begin + x.chunk < x.cols ? begin + x.chunk : x.cols;
     uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
     for (int i = begin; i < end; ++i) {
       const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
@@ -49,6 +67,7 @@ void Quantise(const float* values, const Activations& x, int row) {
     x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
     x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
   }
+  if (x.chunk == kSuper) SuperSums(x, row);
 }
 
 struct Token {
@@ -336,9 +355,16 @@ bool Softmax(float* values, int n) {
 }  // namespace
 
 const KernelTable& ScalarKernels() {
-  static constexpr KernelTable kTable = {"scalar", Quantise,  MatmulMxfp4, MatmulQ8,
-                                         DotRows,  Attend,    RmsNorm,     Glu,
-                                         Rope,     AddScaled, Softmax,     MergeSpans};
+  static const KernelTable kTable = [] {
+    KernelTable table = {"scalar", Quantise,  DotRows, Attend,     RmsNorm, Glu,
+                         Rope,     AddScaled, Softmax, MergeSpans, {}};
+    table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
+    table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+    AddScalarSupers(table);
+    AddScalarBlocks(table);
+    AddScalarFloats(table);
+    return table;
+  }();
   return kTable;
 }
 

@@ -5,15 +5,16 @@
 #include <cstddef>
 #include <cstring>
 
+#include "cpu/pack_format.h"
 #include "cpu/panels.h"
 #include "tensor/quant.h"
 
 namespace hearth {
 namespace {
 
-// Rows that go through all panels before the next rows do: with 2880 columns their two halves are
-// 737 KB, which stay in L2 while the weights pass.
-constexpr int kBlockRows = 128;
+// Rows that go through all panels before the next rows do: with 2880 columns they are 737 KB, as
+// two halves or as floats, which stay in L2 while the weights pass.
+constexpr int kBlockRows = 128, kBlockFloatRows = 64;
 // Up to this many rows a product is bound by reading weights.
 constexpr int kFewRows = 8;
 
@@ -24,8 +25,9 @@ Blocks BlocksOf(const MatmulJob& job) {
   const bool decodes =
       job.w->kind == PackKind::kRaw && static_cast<DType>(job.w->dtype) != DType::kF32;
   const int m = job.x.m;
-  if (m <= kBlockRows || decodes) return {1, m};  // a row is decoded once for all
-  const int count = (m + kBlockRows - 1) / kBlockRows;
+  const int most = FormatOf(job.w->kind)->chunk == 0 ? kBlockFloatRows : kBlockRows;
+  if (m <= most || decodes) return {1, m};  // a row is decoded once for all
+  const int count = (m + most - 1) / most;
   return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
 }
 
@@ -40,42 +42,6 @@ int GrainOf(int most_rows, int num_units, int num_workers) {
 }
 
 }  // namespace
-
-Activations& ActBuffer::Shape(int m, int cols) {
-  view_.m = m;
-  view_.cols = cols;
-  view_.stride = (cols + 63) / 64 * 64;
-  // Rows a multiple of 1024 bytes apart share few sets of L1, and a tile reads 16 rows at once.
-  if (view_.stride % 1024 == 0) view_.stride += 64;
-  view_.num_chunks = NumChunks(cols);
-  view_.num_blocks = view_.stride / kQuantBlock;
-  view_.hi = hi_.Room(int64_t{m} * view_.stride);
-  view_.lo = lo_.Room(int64_t{m} * view_.stride);
-  view_.scale = scale_.Room(int64_t{m} * view_.num_chunks);
-  view_.sum_hi = sum_hi_.Room(int64_t{m} * view_.num_blocks);
-  view_.sum_lo = sum_lo_.Room(int64_t{m} * view_.num_blocks);
-  return view_;
-}
-
-Activations RowsOf(const Activations& x, int first, int m) {
-  Activations part = x;
-  part.m = m;
-  part.hi += int64_t{first} * part.stride;
-  part.lo += int64_t{first} * part.stride;
-  part.scale += int64_t{first} * part.num_chunks;
-  part.sum_hi += int64_t{first} * part.num_blocks;
-  part.sum_lo += int64_t{first} * part.num_blocks;
-  return part;
-}
-
-void ActBuffer::CopyRow(int to, const ActBuffer& other, int from) {
-  const Activations a = Part(to, 1), b = other.Part(from, 1);
-  std::memcpy(a.hi, b.hi, static_cast<size_t>(a.stride));
-  std::memcpy(a.lo, b.lo, static_cast<size_t>(a.stride));
-  std::copy_n(b.scale, a.num_chunks, a.scale);
-  std::copy_n(b.sum_hi, a.num_blocks, a.sum_hi);
-  std::copy_n(b.sum_lo, a.num_blocks, a.sum_lo);
-}
 
 void Matmuls::RunOne(const MatmulJob& job) {
   Clear();
@@ -106,8 +72,7 @@ void Matmuls::DoUnits(Range units, int worker) {
       if (begin >= end) continue;
       const int first = b * blocks.rows;
       MatmulJob part = job;
-      part.x = RowsOf(job.x, first, std::min(blocks.rows, job.x.m - first));
-      part.xf += first * job.xf_stride;
+      part.x = job.x.Rows(first, std::min(blocks.rows, job.x.m - first));
       part.y += first * job.y_stride;
       Do(part, begin, end, worker);
     }
@@ -116,16 +81,13 @@ void Matmuls::DoUnits(Range units, int worker) {
 
 void Matmuls::Do(const MatmulJob& job, int panel_begin, int panel_end, int worker) {
   if (job.x.m == 0) return;
-  const MatmulArgs args{job.w, &job.x, job.bias, job.y, job.y_stride};
-  switch (job.w->kind) {
-    case PackKind::kMxfp4:
-      return kernels_.matmul_mxfp4(args, panel_begin, panel_end);
-    case PackKind::kQ8:
-      return kernels_.matmul_q8(args, panel_begin, panel_end);
-    case PackKind::kRaw:
-      return DoRaw(job, panel_begin * kPanelRows, std::min(panel_end * kPanelRows, job.w->rows),
-                   worker);
+  const MatmulKernel kernel = kernels_.matmul[static_cast<size_t>(job.w->kind)];
+  if (kernel == nullptr) {
+    const int row_end = std::min(panel_end * kPanelRows, job.w->rows);
+    return DoRaw(job, panel_begin * kPanelRows, row_end, worker);
   }
+  kernel({job.w, &job.x.For(*job.w), job.bias, job.y, job.y_stride, job.x.floats, job.x.stride},
+         panel_begin, panel_end);
 }
 
 void Matmuls::DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker) {
@@ -134,14 +96,14 @@ void Matmuls::DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker
   float* decoded = scratch_[static_cast<size_t>(worker)].Room(int64_t{w.cols} + m + 16);
   float* result = decoded + (w.cols + 15) / 16 * 16;
   for (int r = row_begin; r < row_end; ++r) {
-    const uint8_t* data = w.data + r * w.panel_bytes;
+    const uint8_t* data = w.data + r * (w.panel_bytes / kPanelRows);
     const auto* row = reinterpret_cast<const float*>(data);  // matrices start on a line
     if (static_cast<DType>(w.dtype) != DType::kF32) {
       DecodeBlocks(static_cast<DType>(w.dtype), reinterpret_cast<const std::byte*>(data), w.cols,
                    decoded);
       row = decoded;
     }
-    kernels_.dot_rows(row, job.xf, job.xf_stride, w.cols, m, result);
+    kernels_.dot_rows(row, job.x.floats, job.x.stride, w.cols, m, result);
     const float bias = job.bias != nullptr ? job.bias[r] : 0.0f;
     for (int t = 0; t < m; ++t) {
       job.y[t * job.y_stride + r] = job.bias != nullptr ? result[t] + bias : result[t];

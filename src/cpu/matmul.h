@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several matrix products as one parallel loop, and the quantised inputs they read.
+// Several matrix products as one parallel loop.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "cpu/matmul_input.h"
 #include "cpu/scratch.h"
 #include "platform/thread_pool.h"
 namespace hearth {
 
-// Rows [first, first + m) of some activations.
-Activations RowsOf(const Activations& x, int first, int m);
-
-// Owns the memory behind Activations; grows, never shrinks.
-class ActBuffer {
- public:
-  // Room for m rows of `cols` values. Earlier results are invalid afterwards.
-  Activations& Shape(int m, int cols);
-  Activations& get() { return view_; }
-  // Rows [first, first + m) of what was shaped.
-  Activations Part(int first, int m) const { return RowsOf(view_, first, m); }
-  // Row `to` of this becomes row `from` of `other`, which has the same width.
-  void CopyRow(int to, const ActBuffer& other, int from);
-
- private:
-  Scratch<int8_t> hi_, lo_;
-  Scratch<float> scale_;
-  Scratch<int32_t> sum_hi_, sum_lo_;
-  Activations view_{};
-};
-
 struct MatmulJob {
   const PackedMatrix* w;
-  Activations x;    // for panels
-  const float* xf;  // [m, xf_stride], for raw matrices
-  int64_t xf_stride;
+  MatmulInput x;
   const float* bias;
   float* y;
   int64_t y_stride;  // whole panels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing a code at a time, in the words of panels.h. Slow; pack.cc must give the same bytes.
+// Packing a code at a time, in the words of panels.h. Slow; pack_mxfp4.cc and pack_q8.cc must give
+// the same bytes.
 #include "cpu/pack.h"
 
 #include <algorithm>
@@ -98,28 +99,22 @@ SpilledBlock SpillOf(const MatView& matrix, int row, int block) {
   return spill;
 }
 
-void PackPanelsPlainly(const MatView& matrix, int panel_begin, int panel_end, uint8_t* dst,
-                       std::vector<SpilledBlock>& spills) {
-  const PackKind kind = PackKindOf(matrix);
-  HEARTH_CHECK(kind != PackKind::kRaw);
-  const int64_t panel_bytes = PanelBytesOf(matrix);
+void PackPanelPlainly(const MatView& matrix, int first_row, int count, uint8_t* panel,
+                      std::vector<SpilledBlock>& spills) {
+  const bool is_q8 = matrix.dtype == DType::kQ8_0;
+  const auto blocks = static_cast<size_t>(matrix.cols / kQuantBlock);
   Mxfp4Row scratch{std::vector<uint8_t>(static_cast<size_t>(matrix.cols)),
-                   std::vector<uint8_t>(static_cast<size_t>(matrix.cols / kQuantBlock))};
-  const int row_end = std::min(matrix.rows, panel_end * kPanelRows);
-  for (int row = panel_begin * kPanelRows; row < row_end; ++row) {
-    const int lane = row % kPanelRows;
-    uint8_t* panel = dst + row / kPanelRows * panel_bytes;
-    if (lane == 0) {
-      // Rows past the end of the last panel must be harmless: zero weights, a normal base.
-      std::memset(panel, 0, static_cast<size_t>(panel_bytes));
-      if (kind == PackKind::kMxfp4) {
-        std::memset(panel, 1, static_cast<size_t>(NumChunks(matrix.cols)) * kPanelRows);
-      } else {
-        std::memset(panel + Q8CodesAt(matrix.cols), 0x80,
-                    static_cast<size_t>(matrix.cols / kQuantBlock) * 512);
-      }
-    }
-    if (kind == PackKind::kQ8) {
+                   std::vector<uint8_t>(blocks)};
+  // Rows past the end of the last panel must be harmless: zero weights, a normal base.
+  std::memset(panel, 0, static_cast<size_t>(PanelBytesOf(matrix)));
+  if (is_q8) {
+    std::memset(panel + Q8CodesAt(matrix.cols), 0x80, blocks * 512);
+  } else {
+    std::memset(panel, 1, static_cast<size_t>(NumChunks(matrix.cols)) * kPanelRows);
+  }
+  for (int lane = 0; lane < count; ++lane) {
+    const int row = first_row + lane;
+    if (is_q8) {
       PackQ8Row(matrix, row, lane, panel);
     } else {
       ReadMxfp4(matrix, row, scratch);

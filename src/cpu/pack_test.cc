@@ -31,9 +31,25 @@ void ExpectUnpacks(const TestMatrix& matrix) {
 
 TEST(Pack, KeepsEveryWeight) {
   Rng rng(1);
-  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0}) {
+  for (const DType dtype :
+       {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+        DType::kQ5_1, DType::kIq4Nl, DType::kF32, DType::kF16, DType::kBf16}) {
     for (const int cols : {32, 64, 96, 288, 544, 576, 608, 1152, 2880, 4096}) {
       for (const int rows : {1, 15, 16, 17, 50}) ExpectUnpacks(TestMatrix(dtype, rows, cols, rng));
+    }
+  }
+}
+
+TEST(Pack, KeepsEveryWeightOfSuperblocks) {
+  Rng rng(7);
+  for (const DType dtype :
+       {DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIq4Xs}) {
+    for (const int cols : {256, 512, 1536}) {
+      for (const int rows : {1, 16, 17, 50}) {
+        const TestMatrix matrix(dtype, rows, cols, rng);
+        ASSERT_NE(matrix.packed.kind, PackKind::kRaw) << NameOf(dtype);
+        ExpectUnpacks(matrix);
+      }
     }
   }
 }
@@ -41,10 +57,33 @@ TEST(Pack, KeepsEveryWeight) {
 TEST(Pack, KeepsRowsThatAreNotInPanels) {
   Rng rng(2);
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBf16}) {
-    for (const int cols : {1, 31, 64, 100}) ExpectUnpacks(TestMatrix(dtype, 19, cols, rng));
+    for (const int cols : {1, 31, 80, 100}) ExpectUnpacks(TestMatrix(dtype, 19, cols, rng));
   }
-  for (const DType dtype : {DType::kQ4_1, DType::kQ5_0, DType::kQ4_0}) {
-    ExpectUnpacks(TestMatrix(dtype, 19, 96, rng));
+  for (const DType dtype : {DType::kIq2Xxs}) ExpectUnpacks(TestMatrix(dtype, 19, 512, rng));
+}
+
+// Columns that are not neighbours: a matrix whose file has it transposed.
+TEST(Pack, KeepsTransposedFloats) {
+  Rng rng(7);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBf16}) {
+    const TestMatrix matrix(dtype, 96, 37, rng);
+    MatView view = matrix.view;
+    std::swap(view.rows, view.cols);
+    std::swap(view.row_bytes, view.col_bytes);
+    testing::Lines lines(static_cast<size_t>(PackedBytes(view)));
+    std::memset(lines.data(), 0xa5, static_cast<size_t>(PackedBytes(view)));
+    std::vector<SpilledBlock> spills;
+    PackPanels(view, 0, NumPanels(view.rows), lines.data(), spills);
+    const PackedMatrix packed{PackKindOf(view), static_cast<uint8_t>(dtype), view.rows, view.cols,
+                              lines.data(),     PanelBytesOf(view),          nullptr,   0};
+    ASSERT_NE(packed.kind, PackKind::kRaw);
+    std::vector<float> want(96), got(96);
+    for (int row = 0; row < NumPanels(view.rows) * kPanelRows; ++row) {
+      std::fill(want.begin(), want.end(), 0.0f);  // rows that are not there
+      if (row < view.rows) DecodeRow(view, row, want.data());
+      UnpackRow(packed, row, got.data());
+      ASSERT_EQ(Difference(want, got), "") << NameOf(dtype) << " row " << row;
+    }
   }
 }
 
@@ -82,8 +121,17 @@ Packed PackedWith(Pack pack, const MatView& view) {
   return packed;
 }
 
+void Plainly(const MatView& view, int panel_begin, int panel_end, uint8_t* dst,
+             std::vector<SpilledBlock>& spills) {
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const int first = p * kPanelRows;
+    PackPanelPlainly(view, first, std::min(kPanelRows, view.rows - first),
+                     dst + p * PanelBytesOf(view), spills);
+  }
+}
+
 void ExpectSameAsPlain(const MatView& view, int& num_spills) {
-  const Packed fast = PackedWith(PackPanels, view), plain = PackedWith(PackPanelsPlainly, view);
+  const Packed fast = PackedWith(PackPanels, view), plain = PackedWith(Plainly, view);
   const auto differs = std::mismatch(plain.bytes.begin(), plain.bytes.end(), fast.bytes.begin());
   ASSERT_EQ(differs.first, plain.bytes.end())
       << NameOf(view.dtype) << " " << view.rows << "x" << view.cols << ": byte "
@@ -113,21 +161,39 @@ TEST(Pack, IsTheSameAsThePlainWay) {
   EXPECT_GT(num_spills, 1000) << "the data no longer reaches the spills";
 }
 
+// What packing leaves depends on the weights alone, and a panel that is not full equals a full one
+// in the rows it has.
+TEST(Pack, BlocksFillEveryByteOfTheirPanels) {
+  Rng rng(7);
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIq4Nl}) {
+    for (const int cols : {32, 64, 576, 608}) {
+      const TestMatrix matrix(dtype, 40, cols, rng);
+      const Packed packed = PackedWith(PackPanels, matrix.view);
+      ASSERT_EQ(std::memcmp(packed.bytes.data(), matrix.packed.data, packed.bytes.size()), 0)
+          << NameOf(dtype) << " " << cols;
+      EXPECT_EQ(PanelBytesOf(matrix.view),
+                16 * BlockShapeOf(dtype).bytes * ((cols + 63) / 64 * 64) / kQuantBlock)
+          << "as wide as the file";
+    }
+  }
+}
+
 // One scale made what no sound file has, anywhere: in the first row, and in the last of a panel
 // that is not full.
 TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
-  for (const DType dtype : {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF16}) {
+  for (const DType dtype :
+       {DType::kMxfp4, DType::kMxfp4Planes, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16}) {
     for (const int row : {0, 15, 16, 36}) {
       const int cols = 1152, rows = 37;
-      const int each = dtype == DType::kQ8_0 ? 34 : (dtype == DType::kMxfp4 ? 17 : 16);
-      const BlockShape shape{1, 2};
-      std::vector<uint8_t> file(static_cast<size_t>(rows * cols * 2)), scales(rows * 36, 120);
+      const BlockShape shape = BlockShapeOf(dtype);
+      std::vector<uint8_t> file(static_cast<size_t>(rows * cols * 4)), scales(rows * 36, 120);
       MatView view;
       view.dtype = dtype;
       view.rows = rows;
       view.cols = cols;
-      view.row_bytes = dtype == DType::kF16 ? cols * shape.bytes : cols / kQuantBlock * each;
-      view.col_bytes = dtype == DType::kF16 ? shape.bytes : 0;
+      view.row_bytes = cols / shape.elems * shape.bytes;
+      view.col_bytes = shape.elems == 1 ? shape.bytes : 0;
       view.scale_row_bytes = 36;
       view.data = reinterpret_cast<const std::byte*>(file.data());
       view.scales = reinterpret_cast<const std::byte*>(scales.data());
@@ -139,15 +205,49 @@ TEST(Pack, DoubtsScalesThatMayBeNoNumbers) {
       if (dtype == DType::kMxfp4Planes) scales[static_cast<size_t>(row) * 36 + 35] = 253;
       if (dtype == DType::kQ8_0) file[at + 35 * 34 + 1] = 0x7c;
       if (dtype == DType::kF16) file[at + 71] = 0xfc;
+      if (dtype == DType::kF32 || dtype == DType::kBf16) {
+        file[at + 70] = 0x80;
+        file[at + 71] = 0xff;
+      }
       EXPECT_FALSE(PackPanels(view, 0, NumPanels(rows), lines.data(), spills))
           << NameOf(dtype) << " row " << row;
     }
   }
 }
 
+TEST(Pack, DoubtsFactorsAndMinimaOfBlocks) {
+  Rng rng(8);
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kIq4Nl}) {
+    TestMatrix matrix(dtype, 37, 1184, rng);
+    testing::Lines lines(static_cast<size_t>(PackedBytes(matrix.view)));
+    std::vector<SpilledBlock> spills;
+    const auto packs = [&] { return PackPanels(matrix.view, 0, 3, lines.data(), spills); };
+    const auto checks = [&] {
+      PackedMatrix packed = matrix.packed;
+      packed.data = lines.data();
+      return CheckPanels(packed, 0, 3);
+    };
+    EXPECT_TRUE(packs() && checks()) << NameOf(dtype);
+    for (const int row : {0, 15, 16, 36}) {
+      for (const int block : {0, 35, 36}) {
+        for (const size_t factor : testing::FactorsOf(dtype)) {
+          uint8_t& place = *matrix.FileByte(row, block, static_cast<int>(factor) + 1);
+          const uint8_t before = std::exchange(place, rng.OneIn(2) ? 0x7c : 0xff);
+          EXPECT_FALSE(packs()) << NameOf(dtype) << " row " << row << " block " << block;
+          EXPECT_FALSE(checks()) << NameOf(dtype) << " row " << row << " block " << block;
+          place = before;
+        }
+      }
+    }
+    EXPECT_TRUE(packs() && checks()) << NameOf(dtype);
+  }
+}
+
 TEST(Pack, ForeignPanelsAreChecked) {
   Rng rng(6);
-  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0, DType::kBf16}) {
+  for (const DType dtype :
+       {DType::kMxfp4, DType::kQ8_0, DType::kF32, DType::kF16, DType::kBf16, DType::kQ4_0}) {
     const int cols = 1152, rows = 40;
     MatView view;
     view.dtype = dtype;
@@ -177,16 +277,22 @@ TEST(Pack, ForeignPanelsAreChecked) {
     } else if (dtype == DType::kQ8_0) {
       refuses(1, 0x7c);
       refuses(last + 36 * kPanelRows * 2 - 1, 0xff);
-    } else {
+    } else if (dtype == DType::kF32) {
+      lines.data()[last + PanelBytesOf(view) - 2] = 0x80;
+      refuses(last + PanelBytesOf(view) - 1, 0x7f);
+    } else if (dtype == DType::kBf16) {
       lines.data()[0] = 0x80;
       refuses(1, 0x7f);
+    } else {  // a float16 or, as its first two bytes, the scale of a row that is not in a panel
+      refuses(1, 0x7c);
     }
   }
 }
 
 TEST(Pack, PanelsStartOnLinesAndPadWithZeros) {
   Rng rng(4);
-  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0}) {
+  for (const DType dtype : {DType::kMxfp4, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                            DType::kQ5_1, DType::kIq4Nl, DType::kF32, DType::kF16, DType::kBf16}) {
     const TestMatrix matrix(dtype, 21, 608, rng);
     EXPECT_EQ(matrix.packed.panel_bytes % 64, 0);
     std::vector<float> row(608);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "base/byte_reader.h"
 #include "cpu/pack.h"
@@ -18,52 +19,16 @@ int64_t VectorBytes(const MatView& vector) {
   return vector.present() ? NumPanels(vector.cols) * kPanelRows * int64_t{sizeof(float)} : 0;
 }
 
-// A vector of one row (norm, bias, sinks) is kept as floats; everything else is a matrix.
-int64_t RoomFor(const MatView& weight, bool is_vector) {
-  if (!weight.present()) return 0;
-  return is_vector ? VectorBytes(weight) : PackedBytes(weight);
-}
-
-struct Slot {
-  const MatView* weight;
-  bool is_vector;
-};
-
-// Every weight in the order it is packed.
-std::vector<Slot> SlotsOf(const Model& model) {
-  std::vector<Slot> slots = {{&model.embedding, false}, {&model.final_norm, true}};
-  if (!model.spec.tied_head) slots.push_back({&model.head, false});
-  for (const LayerWeights& w : model.layers) {
-    for (const MatView* m : {&w.q, &w.k, &w.v, &w.attn_out, &w.router}) slots.push_back({m, false});
-    for (const MatView* v : {&w.attn_norm, &w.q_bias, &w.k_bias, &w.v_bias, &w.q_norm, &w.k_norm,
-                             &w.sinks, &w.out_bias, &w.ffn_norm, &w.router_bias}) {
-      slots.push_back({v, true});
-    }
-    for (const FfnWeights& ffn : w.ffn) {
-      for (const MatView* m : {&ffn.gate, &ffn.up, &ffn.down}) slots.push_back({m, false});
-      for (const MatView* v : {&ffn.gate_bias, &ffn.up_bias, &ffn.down_bias}) {
-        slots.push_back({v, true});
-      }
-    }
-  }
-  return slots;
-}
-
 }  // namespace
-
-int64_t PackedModel::BytesFor(const Model& model) {
-  int64_t bytes = 0;
-  for (const Slot& slot : SlotsOf(model)) bytes += LineUp(RoomFor(*slot.weight, slot.is_vector));
-  return bytes;
-}
 
 // Walks the weights front to back and says where each one's packed form lies.
 class PackedModel::Builder {
  public:
   explicit Builder(std::span<const std::byte> weights)
-      : weights_(reinterpret_cast<const uint8_t*>(weights.data())),
-        total_(static_cast<int64_t>(weights.size())) {}
+      : Builder(reinterpret_cast<const uint8_t*>(weights.data()),
+                static_cast<int64_t>(weights.size())) {}
   virtual ~Builder() = default;
+  // A vector of one row (norm, bias, sinks) is kept as floats; everything else is a matrix.
   const float* Vector(const MatView& vector) {
     if (!vector.present() || !status_.ok()) return nullptr;
     const auto* at = reinterpret_cast<const float*>(Take(VectorBytes(vector)));
@@ -85,6 +50,7 @@ class PackedModel::Builder {
   Status status() && { return std::move(status_); }
 
  protected:
+  Builder(const uint8_t* weights, int64_t total) : weights_(weights), total_(total) {}
   int64_t used() const { return used_; }
   int64_t total() const { return total_; }
 
@@ -92,7 +58,7 @@ class PackedModel::Builder {
   virtual Status DoVector(const MatView& vector, const float* at) = 0;
   virtual Status DoMatrix(const MatView& matrix, PackedMatrix& packed) = 0;
   const uint8_t* Take(int64_t bytes) {
-    const uint8_t* at = weights_ + used_;
+    const uint8_t* at = weights_ != nullptr ? weights_ + used_ : nullptr;
     used_ += LineUp(bytes);
     HEARTH_CHECK(used_ <= total_);
     return at;
@@ -101,6 +67,24 @@ class PackedModel::Builder {
   int64_t used_ = 0, total_;
   Status status_;
 };
+
+// Only adds up what the weights will take.
+class PackedModel::Counter : public Builder {
+ public:
+  Counter() : Builder(nullptr, std::numeric_limits<int64_t>::max()) {}
+  using Builder::used;
+
+ private:
+  Status DoVector(const MatView&, const float*) override { return Status(); }
+  Status DoMatrix(const MatView&, PackedMatrix&) override { return Status(); }
+};
+
+int64_t PackedModel::BytesFor(const Model& model) {
+  Counter counter;
+  PackedModel nowhere(model.spec, {});
+  HEARTH_CHECK(nowhere.Build(model, counter).ok());
+  return counter.used();
+}
 
 // Fills the arena from the checkpoint's tensors.
 class PackedModel::Packer : public Builder {

@@ -17,7 +17,7 @@ namespace hearth {
 
 // Which arrangement a packed file holds: the panels of panels.h, in the order of
 // PackedModel::Build. Another arrangement takes another number, and old files are refused.
-inline constexpr uint32_t kPackedLayout = 1;
+inline constexpr uint32_t kPackedLayout = 3;
 
 struct PackedFfn {
   PackedMatrix gate, up, down;
@@ -58,6 +58,7 @@ class PackedModel {
 
  private:
   class Builder;
+  class Counter;
   class Packer;
   class Finder;
   static Result<std::unique_ptr<PackedModel>> Pack(const Model& model, ThreadPool& pool,

@@ -15,11 +15,17 @@ namespace hearth {
 // Q8:
 //   scales  [blocks][16]  f16
 //   codes   [blocks][8 lines][16 rows][4 bytes]: column 4c + i, stored plus 128
+// F32, F16, BF16, nothing but values:
+//   values  [blocks][16 rows][32 columns]; BF16 in pairs of column i and column 16 + i, so that the
+//           low and the high halves of sixteen words are columns in order
 
 static constexpr int kChunkBlocks = kChunk / kQuantBlock;
 // 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
 constexpr float kActMax = 32512.0f;
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// What IQ4_NL and IQ4_XS codes stand for: tensor/iq_tables.h's, without its external linkage.
+constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
 
 static constexpr int64_t LineUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 static constexpr int NumChunks(int cols) { return (cols + kChunk - 1) / kChunk; }
@@ -58,6 +64,17 @@ static inline const uint16_t* Q8Scales(const uint8_t* panel) {
 static inline int Q8Code(const uint8_t* panel, int cols, int block, int lane, int column) {
   const uint8_t* codes = panel + Q8CodesAt(cols);
   return codes[block * 512 + column / 4 * 64 + lane * 4 + column % 4] - 128;
+}
+
+static constexpr int64_t FloatPanelBytes(int cols, int value_bytes) {
+  return int64_t{cols} * kPanelRows * value_bytes;
+}
+// The place of one value, counted in values from the panel's start.
+static constexpr int64_t FloatPlace(int lane, int column) {
+  return (int64_t{column / kQuantBlock} * kPanelRows + lane) * kQuantBlock + column % kQuantBlock;
+}
+static constexpr int64_t Bf16Place(int lane, int column) {
+  return FloatPlace(lane, column / kQuantBlock * kQuantBlock) + column % 16 * 2 + column / 16 % 2;
 }
 
 }  // namespace hearth

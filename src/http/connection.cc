@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "http/linger.h"
 #include "http/outbox.h"
 
 namespace hearth {
@@ -182,21 +183,15 @@ class Connection final : public IdleConnections::Member {
     outbox.Send(refusal.status, {{"content-type", "application/json"}},
                 describe ? describe(refusal) : DefaultRefusal(refusal));
     const Outbox::Taken taken = outbox.Take();
-    co_await WriteAll(taken.bytes);
-    co_await Linger();
+    buffer_ = beast::flat_buffer(max_buffered());  // lingering, it holds nothing
+    const bool written = co_await WriteAll(taken.bytes);
+    if (written) co_await Linger(stream_, shared_.options);
   }
 
-  // A client still sending its body would be told "connection reset" and never read our answer:
-  // take what it sends for a moment, up to a bound.
-  asio::awaitable<void> Linger() {
+  // Whether the client has sent more than the request that was answered.
+  bool HasUnread() {
     error_code ec;
-    lowest().socket().shutdown(asio::socket_base::shutdown_send, ec);
-    lowest().expires_after(std::chrono::seconds(1));
-    for (size_t taken = 0; taken < shared_.options.limits.max_body_bytes; taken += kReadBytes) {
-      buffer_.clear();
-      const bool more = co_await ReadSome();
-      if (!more) co_return;
-    }
+    return buffer_.size() > 0 || lowest().socket().available(ec) > 0;
   }
 
   // One request from its checked head to the end of its answer. Says whether to go on.
@@ -229,6 +224,7 @@ class Connection final : public IdleConnections::Member {
     }
     refusal = co_await ReadBody(parser);
     if (refusal) {
+      std::string().swap(parser.get().body());
       refusal->path = request.path;
       if (refusal->status != 0) co_await Refuse(*refusal);
       co_return false;
@@ -342,7 +338,9 @@ class Connection final : public IdleConnections::Member {
       lowest().close();
       co_return false;
     }
-    co_return outbox->keep_alive();
+    const bool go_on = outbox->keep_alive();
+    if (!go_on && HasUnread()) co_await Linger(stream_, shared_.options);
+    co_return go_on;
   }
 
   // What the handler's threads write after it returned. True when the whole answer was written.
@@ -430,6 +428,7 @@ asio::awaitable<void> Serve(TlsStream stream, HttpShared& shared, IdleConnection
   if (ec && IsPlainHttp(ec)) {
     co_await asio::async_write(stream.next_layer(), asio::buffer(kNeedsTls),
                                asio::redirect_error(asio::use_awaitable, ec));
+    if (!ec) co_await Linger(stream.next_layer(), shared.options);
     co_return;
   }
   if (ec) co_return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection as a coroutine: read a head, check it, ask who it is, read the body, hand it to
-// its handler, write what comes back, again. Internal to the room: the one header with Boost types.
+// its handler, write what comes back, again. Internal to the room: with linger.h
+// the only header with Boost types.
 #pragma once
 #include <atomic>
 #include <boost/asio/awaitable.hpp>

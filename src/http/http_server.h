@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP/1.1 on sockets: connections, limits, deadlines and nothing about models. Boost.Asio and
-// Beast stay inside http_server.cc and connection.h.
+// Beast stay inside http_server.cc, connection.h and linger.h.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -21,6 +21,11 @@ struct HttpTimes {
   std::chrono::milliseconds body_grace{5'000};    // then a body must bring body_bytes_per_s
   std::chrono::milliseconds write_stall{30'000};  // without the reader taking a byte
   int body_bytes_per_s = 1024;
+  // Lingering close (linger.h). In 30 s a link of 20 Mbit/s brings 64 MiB (27 s); a connection that
+  // does nothing may stay for twice as long, so clients that trickle gain nothing by it. A client
+  // that has sent nothing for as long as a body's grace is not sending.
+  std::chrono::milliseconds linger{30'000};
+  std::chrono::milliseconds linger_silence{5'000};
 };
 
 struct TlsFiles {
@@ -36,6 +41,9 @@ struct HttpOptions {
   // Beyond this many bytes that a reader does not take, its connection is cut: the last defence,
   // far above where the engine pauses a slow reader's sequence.
   size_t max_unsent_bytes = size_t{8} << 20;
+  // How much is discarded of what a client still sends after an answer that did not wait for it.
+  // Another API takes bodies of 32 MB; twice that, so that clients written for it get their 413.
+  size_t max_linger_bytes = size_t{64} << 20;
   HttpLimits limits;
   HttpTimes times;
   std::optional<TlsFiles> tls;

@@ -2,11 +2,7 @@
 // The server on real sockets: framing, limits, deadlines, streams, leaving clients.
 #include "http/http_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,60 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "testing/socket_client.h"
+
 namespace hearth {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A client that sends exactly the bytes it is told.
-class Client {
- public:
-  explicit Client(int port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-  }
-  ~Client() { Close(); }
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  void Send(const std::string& bytes) {
-    size_t at = 0;
-    while (at < bytes.size()) {
-      const ssize_t n = ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-      if (n <= 0) return;
-      at += static_cast<size_t>(n);
-    }
-  }
-  // Reads until `end` has come, the other side has closed, or the time is over.
-  std::string ReadUntil(const std::string& end, milliseconds limit = milliseconds(5000)) {
-    std::string got;
-    const auto stop = std::chrono::steady_clock::now() + limit;
-    while (got.find(end) == std::string::npos || end.empty()) {
-      const auto left =
-          std::chrono::duration_cast<milliseconds>(stop - std::chrono::steady_clock::now());
-      pollfd p{fd_, POLLIN, 0};
-      if (left.count() <= 0 || ::poll(&p, 1, static_cast<int>(left.count())) <= 0) break;
-      char buffer[65536];
-      const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
-      if (n <= 0) {
-        closed_ = true;
-        break;
-      }
-      got.append(buffer, static_cast<size_t>(n));
-    }
-    return got;
-  }
-  std::string ReadAll() { return ReadUntil(""); }
-  bool closed() const { return closed_; }
-
- private:
-  int fd_;
-  bool closed_ = false;
-};
+using Client = testing::SocketClient;
 
 std::string Post(const std::string& path, const std::string& body) {
   return "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +

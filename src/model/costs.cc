@@ -23,26 +23,34 @@ Status CheckPlanesOf(const MatView& matrix) {
 
 }  // namespace
 
-void VisitWeights(const Model& model,
-                  const std::function<void(const MatView& weight, double share)>& visit) {
+void VisitWeights(
+    const Model& model,
+    const std::function<void(const MatView& weight, const WeightPlace& place)>& visit) {
   const ModelSpec& spec = model.spec;
-  const auto all = [&visit](std::initializer_list<const MatView*> weights, double share) {
+  const auto all = [&visit](std::initializer_list<const MatView*> weights, WeightPlace place) {
     for (const MatView* weight : weights) {
-      if (weight->present()) visit(*weight, share);
+      if (weight->present()) visit(*weight, place);
     }
   };
-  all({&model.embedding}, spec.tied_head ? 1.0 : 1.0 / spec.vocab_size);
-  if (!spec.tied_head) all({&model.head}, 1.0);
-  all({&model.final_norm}, 1.0);
+  if (spec.tied_head) {
+    all({&model.embedding}, {WeightUse::kHead});
+  } else {
+    all({&model.embedding}, {WeightUse::kEmbedding, -1, 1.0 / spec.vocab_size});
+    all({&model.head}, {WeightUse::kHead});
+  }
+  all({&model.final_norm}, {WeightUse::kOther});
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const LayerWeights& w = model.layers[i];
-    all({&w.attn_norm, &w.q, &w.q_bias, &w.k, &w.k_bias, &w.v, &w.v_bias, &w.q_norm, &w.k_norm,
-         &w.sinks, &w.attn_out, &w.out_bias, &w.ffn_norm, &w.router, &w.router_bias},
-        1.0);
+    const auto layer = static_cast<int>(i);
+    all({&w.attn_norm, &w.q_norm, &w.k_norm, &w.sinks, &w.ffn_norm}, {WeightUse::kOther, layer});
+    all({&w.q, &w.q_bias, &w.k, &w.k_bias, &w.v, &w.v_bias, &w.attn_out, &w.out_bias},
+        {WeightUse::kProjection, layer});
+    all({&w.router, &w.router_bias}, {WeightUse::kRouter, layer});
     const bool dense = spec.layers[i].router == RouterKind::kNone;
     const double share = dense ? 1.0 : static_cast<double>(spec.n_active_experts) / spec.n_experts;
     for (const FfnWeights& ffn : w.ffn) {
-      all({&ffn.gate, &ffn.gate_bias, &ffn.up, &ffn.up_bias, &ffn.down, &ffn.down_bias}, share);
+      all({&ffn.gate, &ffn.gate_bias, &ffn.up, &ffn.up_bias, &ffn.down, &ffn.down_bias},
+          {WeightUse::kFeedForward, layer, share});
     }
   }
 }
@@ -50,12 +58,12 @@ void VisitWeights(const Model& model,
 ModelCosts CostsOf(const Model& model) {
   ModelCosts costs;
   double active = 0, decode = 0;
-  VisitWeights(model, [&](const MatView& weight, double share) {
+  VisitWeights(model, [&](const MatView& weight, const WeightPlace& place) {
     const int64_t values = int64_t{weight.rows} * weight.cols;
     costs.parameters += values;
     costs.weight_bytes += BytesOf(weight);
-    active += share * static_cast<double>(values);
-    decode += share * static_cast<double>(BytesOf(weight));
+    active += place.share * static_cast<double>(values);
+    decode += place.share * static_cast<double>(BytesOf(weight));
   });
   costs.active_parameters = static_cast<int64_t>(active);
   costs.decode_bytes = static_cast<int64_t>(decode);

@@ -7,11 +7,26 @@
 #include "model/model.h"
 namespace hearth {
 
-// Calls `visit` for every weight of the model once, a tied head not again. `share` is the part of
-// it that one decoded token reads: 1 when dense, the active share for experts, one row of the
-// embedding.
-void VisitWeights(const Model& model,
-                  const std::function<void(const MatView& weight, double share)>& visit);
+enum class WeightUse : unsigned char {
+  kEmbedding,
+  kProjection,  // q, k, v and the attention's output
+  kRouter,
+  kFeedForward,
+  kHead,
+  kOther,  // norms, sinks
+};
+struct WeightPlace {
+  WeightUse use = WeightUse::kOther;
+  int layer = -1;  // or -1 outside the layers
+  // The part that one decoded token reads: 1 when dense, the active share for experts, one row of
+  // the embedding.
+  double share = 1;
+};
+// Calls `visit` for every weight of the model once; biases go with their matrix, and an embedding
+// that is also the head is a head.
+void VisitWeights(
+    const Model& model,
+    const std::function<void(const MatView& weight, const WeightPlace& place)>& visit);
 
 struct ModelCosts {
   int64_t parameters = 0;

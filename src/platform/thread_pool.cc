@@ -40,6 +40,10 @@ void Pin(pthread_t thread, int cpu) {
   pthread_setaffinity_np(thread, sizeof set, &set);  // a refusal costs speed only
 }
 
+int64_t Nanoseconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
 // Waits until `value` is no longer `old`: spinning first, then asleep.
 template <class T>
 void WaitWhile(const std::atomic<T>& value, T old, int num_spins) {
@@ -55,6 +59,7 @@ void WaitWhile(const std::atomic<T>& value, T old, int num_spins) {
 ThreadPool::ThreadPool(int num_threads) : num_spins_(kSpins) {
   HEARTH_CHECK(num_threads >= 1);
   pieces_ = std::make_unique<Pieces[]>(static_cast<size_t>(num_threads));
+  busy_ = std::make_unique<Busy[]>(static_cast<size_t>(num_threads));
   const std::vector<int> cpus = AllowedCpus();
   const bool pins = static_cast<size_t>(num_threads) <= cpus.size();
   if (!pins) num_spins_ = 0;  // more threads than processors: a spinning one blocks a working one
@@ -79,6 +84,12 @@ void ThreadPool::RunShare(int worker) const {
   };
   const Range share{edge(worker), edge(worker + 1)};
   if (share.begin < share.end) call_(body_, share, worker);
+}
+
+ThreadPool::LoopTime ThreadPool::loop_time() const {
+  LoopTime time{loops_nanoseconds_, 0};
+  for (int i = 0; i < size(); ++i) time.busy += busy_[static_cast<size_t>(i)].nanoseconds;
+  return time;
 }
 
 void ThreadPool::DealPieces(int count) {
@@ -108,7 +119,14 @@ void ThreadPool::Work(int worker) {
     WaitWhile(epoch_, seen, num_spins_.load(std::memory_order_relaxed));
     seen = epoch_.load(std::memory_order_acquire);
     if (stopping_) return;
-    RunShare(worker);
+    if (counts_time_) {
+      const auto start = std::chrono::steady_clock::now();
+      RunShare(worker);
+      busy_[static_cast<size_t>(worker)].nanoseconds +=
+          Nanoseconds(std::chrono::steady_clock::now() - start);
+    } else {
+      RunShare(worker);
+    }
     if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
   }
 }
@@ -135,7 +153,12 @@ void ThreadPool::RunErased(int n, int grain, Call call, void* body) {
     WaitWhile(num_busy_, busy, num_spins_.load(std::memory_order_relaxed));
   }
   if (calm_loops_ > 0 && --calm_loops_ == 0) num_spins_ = kSpins;
-  const auto waited = std::chrono::steady_clock::now() - done;
+  const auto end = std::chrono::steady_clock::now();
+  if (counts_time_) {
+    busy_[0].nanoseconds += Nanoseconds(done - start);
+    loops_nanoseconds_ += Nanoseconds(end - start);
+  }
+  const auto waited = end - done;
   if (num_spins_ > 0 && waited > kPreempted && waited > done - start) {
     calm_loops_ = kCalmLoops;
     num_spins_ = 0;

@@ -27,6 +27,14 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
+  // From now on adds up the time of loops, for profiles: two clock readings per worker and loop.
+  void CountTime() { counts_time_ = true; }
+  // Nanoseconds since CountTime: of the loops that were shared out, and of all workers' shares.
+  struct LoopTime {
+    int64_t loops = 0, busy = 0;
+  };
+  LoopTime loop_time() const;
+
   // Calls body(range, worker) over [0, n) in fixed shares that are multiples of `grain`: the same
   // n always gives the same split, so a worker meets the same memory every time.
   template <class F>
@@ -73,7 +81,14 @@ class ThreadPool {
     std::atomic<uint64_t> left{0};
   };
 
+  struct alignas(64) Busy {
+    int64_t nanoseconds = 0;  // written by its worker within a loop, read by the caller after it
+  };
+
   std::unique_ptr<Pieces[]> pieces_;  // [size()]
+  std::unique_ptr<Busy[]> busy_;      // [size()]
+  bool counts_time_ = false;          // changes between loops only
+  int64_t loops_nanoseconds_ = 0;
   std::vector<std::jthread> workers_;
   // The loop under way; written by Run before `epoch_` tells the workers.
   Call call_ = nullptr;

@@ -99,6 +99,31 @@ TEST(ThreadPool, UnevenWorkIsAllDone) {
   }
 }
 
+// One worker sleeps while the others have nothing to do: about one busy worker of three.
+TEST(ThreadPool, CountsBusyTimeWhenAsked) {
+  ThreadPool pool(3);
+  const auto loop = [&pool] {
+    pool.Run(3, 1, [](Range, int worker) {
+      if (worker == 2) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+  };
+  loop();
+  EXPECT_EQ(pool.loop_time().loops, 0);
+  pool.CountTime();
+  const auto start = std::chrono::steady_clock::now();
+  loop();
+  loop();
+  const std::chrono::nanoseconds wall = std::chrono::steady_clock::now() - start;
+  const ThreadPool::LoopTime time = pool.loop_time();
+  EXPECT_GE(time.loops, 40'000'000);
+  EXPECT_LE(time.loops, wall.count());
+  EXPECT_GE(time.busy, 40'000'000);
+  // The idle two may lose their processor within their empty shares, but not for all of the time.
+  EXPECT_LT(time.busy, 2 * time.loops);
+  pool.Run(1, 1, [](Range, int) {});
+  EXPECT_EQ(pool.loop_time().loops, time.loops) << "the caller alone is no loop";
+}
+
 // What one loop wrote, the next must see: thousands of short loops in a row, with pauses that let
 // the workers fall asleep.
 TEST(ThreadPool, LoopsAreOrdered) {

@@ -65,6 +65,7 @@ TEST_F(TurnServiceKeysTest, AKeyIsNotChargedForWhatTheEngineRefused) {
   const char* endless = R"("max_tokens": 3000, "ignore_eos": true)";
   std::vector<std::shared_ptr<StringClient>> crowd;
   for (int i = 0; i < 4; ++i) crowd.push_back(Chat(endless, "bob"));
+  ASSERT_TRUE(WaitUntilAdmitted(1));  // on a busy machine "ada" could otherwise come first
   for (int i = 0; i < 3; ++i) {
     const auto client = Chat(endless, "ada");
     ASSERT_TRUE(client->WaitForEnd());

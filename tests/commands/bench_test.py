@@ -10,7 +10,10 @@ import xml.etree.ElementTree as ElementTree
 from models import expect, hearth, work_model
 
 MODEL = work_model("tiny-oss-o200k.gguf")
-CASES = ["decode 1", "decode 3", "decode 1 at 40", "decode 1 at 2100", "prefill 70"]
+CASES = ["decode 1", "decode 3", "decode 1 at 40", "decode 1 at 2100", "prefill 70",
+         "prefill 600"]
+
+PHASES = ["projections", "attention", "router", "experts", "head", "small operations"]
 
 
 def bench(*flags):
@@ -37,7 +40,8 @@ def check_json(path):
     by_name = {m["name"]: m for m in record["measurements"]}
     expect(by_name["decode 3"]["sequences"] == 3 and by_name["decode 3"]["tokens"] == 12,
            "tokens of all sequences")
-    expect(by_name["prefill 70"]["tokens"] == 70, "tokens of the prompt")
+    for tokens in (70, 600):
+        expect(by_name[f"prefill {tokens}"]["tokens"] == tokens, "tokens of the prompt")
     context = {name: m["context"] for name, m in by_name.items()}
     expect(context["decode 1 at 40"] == "computed" and context["decode 1 at 2100"] == "copied"
            and context["decode 1"] == "none", f"how contexts were filled: {context}")
@@ -51,6 +55,43 @@ def check_json(path):
     expect(model["peak_resident_bytes"] > model["weight_bytes"] > 10_000_000, "memory is counted")
     expect(0 < model["load_seconds"] < model["first_token_seconds"], "the start is timed")
     return record
+
+
+def check_profile(m):
+    """Phases of one case: they add up to its time and count work where there is some."""
+    name, profile = m["name"], m["profile"]
+    phases = {p["name"]: p for p in profile["phases"]}
+    expect(list(phases) == PHASES, f"{name}: phases {list(phases)}")
+    total = sum(p["seconds"] for p in phases.values())
+    expect(abs(total / profile["seconds"] - 1) < 1e-9, f"{name}: phases add up")
+    # The rest is the bench itself: drawing tokens, making plans.
+    expect(0.5 * m["seconds"] < total <= m["seconds"], f"{name}: {total} s of {m['seconds']} s")
+    for phase in phases.values():
+        expect(0 <= phase["waiting_seconds"] <= phase["seconds"], f"{name}: waiting in {phase}")
+    for work in ("bytes", "flops"):
+        counted = sum(p[work] for p in phases.values())
+        expect(0.8 < counted / m[work] < 1.2, f"{name}: {counted} {work} of {m[work]}")
+    for phase in PHASES[:-1]:
+        expect(phases[phase]["bytes"] > 0 and phases[phase]["flops"] > 0, f"{name}: {phase} works")
+
+
+def check_phases(folder):
+    data, page = folder / "p.json", folder / "p.html"
+    out = bench("--phases", "--decode", "4", "--batch", "1,3", "--prefill", "70", "--depth", "40",
+                "--depth-batch", "2", "--chunk", "32", "--json", str(data), "--html", str(page))
+    measurements = json.loads(data.read_text(encoding="utf-8"))["measurements"]
+    names = ["decode 1", "decode 3", "decode 2 at 40", "prefill 70"]
+    expect([m["name"] for m in measurements] == names, "a batch after a context")
+    for m in measurements:
+        check_profile(m)
+        expect(re.search(rf"^{m['name']} +ms/step +of step +waiting", out, re.M), f"table: {out}")
+    expect(measurements[0]["profile"]["steps"] == 4, "steps of a decode")
+    expect(measurements[-1]["profile"]["steps"] == 3, "steps of a prompt in chunks of 32")
+    expect(len(re.findall(r"^experts +[0-9.]+ +[0-9]+ % +[0-9]+ %", out, re.M)) == 4, out)
+    text = page.read_text(encoding="utf-8")
+    expect("<td>decode 2 at 40: router</td>" in text, "the page has the phases")
+    code, _, err = hearth("bench", "--yardstick", "--phases")
+    expect(code == 2 and "--phases" in err, f"phases of nothing: {err!r}")
 
 
 def check_page(path, record):
@@ -69,12 +110,15 @@ def check_page(path, record):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         data, page = pathlib.Path(folder) / "b.json", pathlib.Path(folder) / "b.html"
-        out = bench("--decode", "4", "--batch", "1,3", "--prefill", "70", "--depth", "40,2100",
+        out = bench("--decode", "4", "--batch", "1,3", "--prefill", "70,600", "--depth", "40,2100",
                     "--json", str(data), "--html", str(page))
         record = check_json(data)
         check_page(page, record)
         rate = record["measurements"][-1]["tokens_per_second"]
-        expect(re.search(rf"prefill 70 +{re.escape(f'{rate:.4g}')}", out), f"the table: {out}")
+        expect(re.search(rf"prefill 600 +{re.escape(f'{rate:.4g}')}", out), f"the table: {out}")
+        expect(all("profile" not in m for m in record["measurements"]) and "ms/step" not in out,
+               "phases only when asked for")
+        check_phases(pathlib.Path(folder))
         expect("decode 1 at 2100 *" in out and "copying" in out, "says what was copied")
         code, _, err = hearth("bench", "--model", MODEL, "--json", folder + "/none/b.json",
                               "--decode", "1", "--batch", "1", "--prefill", "0", "--repeat", "1")

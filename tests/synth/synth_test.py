@@ -3,10 +3,12 @@
 import collections
 import hashlib
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import gguf
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "synth"))
 import blocks  # noqa: E402
 import gguf_file  # noqa: E402
+import quantise  # noqa: E402
 import recipes  # noqa: E402
 import vocabulary  # noqa: E402
 import work  # noqa: E402
@@ -23,7 +26,7 @@ VOCAB_SIZE = 320
 # The bytes of the two files below. They may change only together with the recipes or the seed:
 # another numpy or another machine must not change them.
 GPT_OSS_SHA256 = "620594dfbd0788b6a98a6e954726041cd4306caa2d380c39a70bb22e8538bcd4"
-LLAMA_SHA256 = "e18265489e41b8068d0ca6b1f9b3f5a0dd12253f18b249eef6a0c2e1a161356f"
+LLAMA_SHA256 = "4415fb0b5cd0e22bc9eff74e33fd184cefa3571aa0666775c4bdf6d92f59b81d"
 
 
 def small_gpt_oss():
@@ -32,14 +35,26 @@ def small_gpt_oss():
     return recipes.gpt_oss(shape, vocabulary.o200k_harmony(RANKS, VOCAB_SIZE), "small", "1M")
 
 
-def small_llama(kind):
+def small_llama(mix, is_tied=True):
     letters = vocabulary.byte_letters()
     document = {
         "model": {"vocab": {letter: i for i, letter in enumerate(letters)}, "merges": [["a", "b"]]},
         "added_tokens": [{"content": "<|begin_of_text|>", "id": 256},
                          {"content": "<|eot_id|>", "id": 257}]}
     words = vocabulary.llama3(json.dumps(document))
-    return recipes.llama(recipes.Shape(2, 256, 4, 2, 64, 512, 258), words, "small", kind)
+    shape = recipes.Shape(8, 256, 4, 2, 64, 512, 258, is_tied=is_tied)
+    return recipes.llama(shape, words, "small", mix)
+
+
+def small_qwen3_moe():
+    letters = vocabulary.byte_letters()
+    document = {
+        "model": {"vocab": {letter: i for i, letter in enumerate(letters)}, "merges": ["a b"]},
+        "added_tokens": [{"content": "<|endoftext|>", "id": 256},
+                         {"content": "<|im_end|>", "id": 257}]}
+    words = vocabulary.qwen3(json.dumps(document), VOCAB_SIZE)
+    shape = recipes.Shape(8, 256, 4, 2, 64, 256, VOCAB_SIZE, n_experts=4, n_active=2)
+    return recipes.qwen3_moe(shape, words, "small", recipes.Q4KM(), "1M")
 
 
 class SynthTest(unittest.TestCase):
@@ -73,8 +88,7 @@ class SynthTest(unittest.TestCase):
 
     def test_the_bytes_never_change(self):
         for recipe, expected in ((small_gpt_oss, GPT_OSS_SHA256),
-                                 (lambda: small_llama(gguf.GGMLQuantizationType.Q4_0),
-                                  LLAMA_SHA256)):
+                                 (lambda: small_llama(recipes.Q4KM()), LLAMA_SHA256)):
             first = self.write(recipe(), "first").read_bytes()
             self.assertEqual(first, self.write(recipe(), "second").read_bytes())
             self.assertEqual(hashlib.sha256(first).hexdigest(), expected)
@@ -87,7 +101,9 @@ class SynthTest(unittest.TestCase):
 
     def test_weights_have_the_spread_the_recipe_asks_for(self):
         types = gguf.GGMLQuantizationType
-        for recipe in (small_gpt_oss(), small_llama(types.Q8_0), small_llama(types.Q4_0)):
+        pure = [recipes.Pure(kind) for kind in (types.Q8_0, types.F16, types.BF16)]
+        for recipe in (small_gpt_oss(), small_qwen3_moe(), small_llama(recipes.Q4KM(), False),
+                       *map(small_llama, pure)):
             wanted = {tensor.name: tensor for tensor in recipe.tensors}
             for tensor in gguf.GGUFReader(self.write(recipe)).tensors:
                 want = wanted[tensor.name]
@@ -110,7 +126,7 @@ class SynthTest(unittest.TestCase):
         self.assertLess(scales[-1], 255)
 
     def test_a_vocabulary_is_read_back_as_it_was_written(self):
-        recipe = small_llama(gguf.GGMLQuantizationType.Q8_0)
+        recipe = small_llama(recipes.Pure(gguf.GGMLQuantizationType.Q8_0))
         recipe.metadata["tokenizer.ggml.padding_token_id"] = ("uint32", 3)
         recipe.metadata["tokenizer.chat_template"] = ("string", "{{ messages }}")
         words, template = vocabulary.of_gguf(self.write(recipe))
@@ -137,16 +153,37 @@ class SynthTest(unittest.TestCase):
         self.assertEqual([words.types[i] for i in (259, 260, 280, 281)],
                          [types.NORMAL, types.CONTROL, types.CONTROL, types.UNUSED])
 
+    def read(self, recipe):
+        return {tensor.name: tensor for tensor in gguf.GGUFReader(self.write(recipe)).tensors}
+
     def test_llama_divisors_and_tied_embedding(self):
         types = gguf.GGMLQuantizationType
-        tensors = {t.name: t for t in gguf.GGUFReader(self.write(small_llama(types.Q4_0))).tensors}
+        tensors = self.read(small_llama(recipes.Q4KM()))
         divisors = tensors["rope_freqs.weight"].data
         self.assertEqual((divisors[0], divisors[-1], len(divisors)), (1.0, 32.0, 32))
         self.assertTrue((np.diff(divisors) >= 0).all())
         self.assertGreater(((divisors > 1) & (divisors < 32)).sum(), 0)
         self.assertEqual(tensors["token_embd.weight"].tensor_type, types.Q6_K)
-        self.assertEqual(tensors["blk.1.ffn_down.weight"].tensor_type, types.Q4_0)
         self.assertNotIn("output.weight", tensors)
+        untied = self.read(small_llama(recipes.Q4KM(), is_tied=False))
+        self.assertEqual(untied["token_embd.weight"].tensor_type, types.Q4_K)
+        self.assertEqual(untied["output.weight"].tensor_type, types.Q6_K)
+
+    def test_q4_k_m_has_the_mix_of_published_files(self):
+        # Of eight layers the first, the last, and every third of those between.
+        for recipe, down in ((small_llama(recipes.Q4KM()), "ffn_down"),
+                             (small_qwen3_moe(), "ffn_down_exps")):
+            tensors = self.read(recipe)
+            for name in ("attn_v", down):
+                more = [layer for layer in range(8)
+                        if tensors[f"blk.{layer}.{name}.weight"].tensor_type.name == "Q6_K"]
+                self.assertEqual(more, [0, 3, 6, 7], name)
+            self.assertEqual(tensors["blk.0.attn_q.weight"].tensor_type.name, "Q4_K")
+
+    def test_a_quantised_file_needs_llama_quantize(self):
+        with unittest.mock.patch.dict(os.environ, HEARTH_WORK=str(self.folder)):
+            with self.assertRaisesRegex(SystemExit, "llama-quantize: ./dev bench peers --setup"):
+                quantise.write("llama-1b-q5_k", None, self.folder / "out")
 
     def test_a_file_appears_whole_or_not_at_all(self):
         path = self.folder / "model.gguf"

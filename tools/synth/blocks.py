@@ -53,13 +53,21 @@ def q8_0(source, count, deviation):
     return blocks
 
 
-def q4_0(source, count, deviation):
-    # The code 0 (which means -8) becomes 8 (which means 0), so that the mean is 0; RMS 4.18.
-    code = np.array([8, *range(1, 16)], np.uint8)
-    both = (code[:, None] << 4 | code[None, :]).reshape(256)
-    blocks = np.empty((count, 18), np.uint8)
-    blocks[:, 2:] = both[source.bytes(count, 16)]
-    blocks[:, :2] = half_scales(source, count, deviation / 4.18)
+def q4_k(source, count, deviation):
+    """Eight groups of 32 codes, value = d * scale * code - dmin * min. Each min is its scale and dmin
+    7.5 times d, so that the mean is 0; uniform codes have an RMS of 4.61, scales 32..63 one of 48.4.
+    """
+    scales = 32 + (source.bytes(count, 8) & 31)
+    blocks = np.empty((count, 144), np.uint8)
+    blocks[:, :2] = half_scales(source, count, deviation / (4.61 * 48.4))
+    d = blocks[:, :2].copy().view("<f2")
+    blocks[:, 2:4] = (d.astype(np.float32) * np.float32(7.5)).astype("<f2").view(np.uint8)
+    # The first four scales and mins in six bits each; of the last four the low four bits together,
+    # and the high two above the first four.
+    low, high = scales[:, :4], scales[:, 4:]
+    blocks[:, 4:8] = blocks[:, 8:12] = low | high >> 4 << 6
+    blocks[:, 12:16] = high & 15 | high << 4
+    blocks[:, 16:] = source.bytes(count, 128)
     return blocks
 
 
@@ -83,7 +91,15 @@ def mxfp4(source, count, deviation):
     return blocks
 
 
-BLOCKS = {Type.Q8_0: q8_0, Type.Q4_0: q4_0, Type.Q6_K: q6_k, Type.MXFP4: mxfp4}
+def bf16(values):
+    """Rounded to the nearest, ties to even."""
+    bits = values.astype("<f4", copy=False).view("<u4")
+    return (bits + 0x7fff + (bits >> 16 & 1) >> 16).astype("<u2")
+
+
+BLOCKS = {Type.Q8_0: q8_0, Type.Q4_K: q4_k, Type.Q6_K: q6_k, Type.MXFP4: mxfp4}
+FLOATS = {Type.F32: lambda values: values.astype("<f4"), Type.BF16: bf16,
+          Type.F16: lambda values: values.astype("<f2")}
 
 
 def pieces(tensor, seed):
@@ -95,8 +111,9 @@ def pieces(tensor, seed):
     left = tensor.elements // GGML_QUANT_SIZES[tensor.type][0]
     while left > 0:
         count = min(left, PIECE_BLOCKS)
-        if tensor.type == Type.F32:
-            yield bell(source, count, tensor.deviation, tensor.mean).astype("<f4").tobytes()
+        if tensor.type in FLOATS:
+            values = bell(source, count, tensor.deviation, tensor.mean)
+            yield FLOATS[tensor.type](values).tobytes()
         else:
             yield BLOCKS[tensor.type](source, count, tensor.deviation).data
         left -= count

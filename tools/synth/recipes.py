@@ -5,6 +5,7 @@ Deviations are chosen so that activations stay near 1: a matrix with n columns h
 about n^-0.5, and logits spread by a few units.
 """
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -45,13 +46,45 @@ class Shape:
     vocab_size: int
     context: int = 131072
     n_experts: int = 0
+    n_active: int = 4
     window: int = 0
+    is_tied: bool = False
+    theta: float = 500000.0
 
 
 GPT_OSS_20B = Shape(24, 2880, 64, 8, 64, 2880, 201088, n_experts=32, window=128)
 TINY_OSS = Shape(4, 64, 4, 2, 64, 64, 201088, n_experts=8, window=16)
-TINY_LLAMA = Shape(2, 64, 2, 1, 64, 128, 49152, context=8192)
-LLAMA_1B = Shape(16, 2048, 32, 8, 64, 8192, 128256)
+TINY_LLAMA = Shape(2, 64, 2, 1, 64, 128, 49152, context=8192, is_tied=True)
+LLAMA_1B = Shape(16, 2048, 32, 8, 64, 8192, 128256, is_tied=True)
+LLAMA_8B = Shape(32, 4096, 32, 8, 128, 14336, 128256)
+# Qwen3-30B-A3B with 24 of its 48 layers: a program that keeps a second copy in its own order needs
+# twice the file in memory, and a machine of 24 GiB has that only for half of it.
+QWEN3_MOE = Shape(24, 2048, 32, 4, 128, 768, 151936, context=40960, n_experts=128, n_active=8,
+                  theta=1000000.0)
+
+
+class Pure:
+    """Every matrix in one format."""
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def of(self, name, layer=0, n_layers=1):
+        return self._kind
+
+
+class Q4KM:
+    """Which matrices a Q4_K_M file holds in more bits: the head, and in half of the layers what goes
+    into the sums last. The rule is llama.cpp's."""
+
+    def of(self, name, layer=0, n_layers=1):
+        eighth = n_layers // 8
+        more = layer < eighth or layer >= 7 * n_layers // 8 or (layer - eighth) % 3 == 2
+        is_late = name in ("attn_v", "ffn_down", "ffn_down_exps")
+        return Type.Q6_K if name == "output" or (is_late and more) else Type.Q4_K
+
+
+FILE_TYPES = {Type.F16: 1, Type.Q8_0: 7, Type.Q4_K: 15, Type.BF16: 32}
 
 
 def _linear(name, rows, columns, kind, gain=1.0):
@@ -63,17 +96,18 @@ def _norm(name, size):
 
 
 def _attention(prefix, shape, kind, bias):
+    """`kind` gives each matrix its format, by name."""
     q, kv = shape.n_heads * shape.d_head, shape.n_kv_heads * shape.d_head
     for name, rows, columns in (("attn_q", q, shape.d_model), ("attn_k", kv, shape.d_model),
                                 ("attn_v", kv, shape.d_model), ("attn_output", shape.d_model, q)):
-        yield _linear(f"{prefix}{name}.weight", rows, columns, kind)
+        yield _linear(f"{prefix}{name}.weight", rows, columns, kind(name))
         if bias:
             yield Tensor(f"{prefix}{name}.bias", (rows,))
 
 
 def _gpt_oss_layer(prefix, s):
     yield _norm(prefix + "attn_norm.weight", s.d_model)
-    yield from _attention(prefix, s, Type.Q8_0, bias=True)
+    yield from _attention(prefix, s, lambda name: Type.Q8_0, bias=True)
     yield Tensor(prefix + "attn_sinks.weight", (s.n_heads,), deviation=0.5)
     yield _norm(prefix + "post_attention_norm.weight", s.d_model)
     # Router logits spread by 2, so that some experts are clearly preferred.
@@ -150,36 +184,81 @@ def llama3_divisors(d_head, theta=500000.0, factor=32.0, low=1.0, high=4.0, old=
     return (1 / ((1 - ramp) / factor + ramp)).astype(np.float32)
 
 
-def llama(s, vocabulary, name, kind):
-    """A Llama 3 model with a tied head; `kind` is Q8_0 or Q4_0.
-
-    A Q4_0 file holds its tied embedding as Q6_K, as files of that kind usually do.
-    """
+def llama(s, vocabulary, name, mix, size_label="1B"):
+    """A Llama 3 model; `mix` says which matrix has which format."""
     metadata = {
         "general.type": ("string", "model"),
         "general.name": ("string", name),
-        "general.size_label": ("string", "1B"),
+        "general.size_label": ("string", size_label),
         **_shape_keys("llama", s),
         "llama.vocab_size": ("uint32", s.vocab_size),
         "llama.rope.dimension_count": ("uint32", s.d_head),
-        "llama.rope.freq_base": ("float32", 500000.0),
+        "llama.rope.freq_base": ("float32", s.theta),
         "llama.attention.layer_norm_rms_epsilon": ("float32", 1e-5),
         **_tokenizer(vocabulary),
         "general.quantization_version": ("uint32", 2),
-        "general.file_type": ("uint32", {Type.Q8_0: 7, Type.Q4_0: 2}[kind]),
+        "general.file_type": ("uint32", FILE_TYPES[mix.of("ffn_gate")]),
     }
-    embedding = Type.Q6_K if kind == Type.Q4_0 else kind
     divisors = llama3_divisors(s.d_head)
-    tensors = [Tensor("rope_freqs.weight", divisors.shape, values=divisors),
-               # Tied: the same rows are embeddings (any scale will do) and logits (n^-0.5).
-               _linear("token_embd.weight", s.vocab_size, s.d_model, embedding, 2.0)]
+    tensors = [Tensor("rope_freqs.weight", divisors.shape, values=divisors), *_embedding(s, mix)]
     for layer in range(s.n_layers):
         prefix = f"blk.{layer}."
+        kind = functools.partial(mix.of, layer=layer, n_layers=s.n_layers)
         tensors += [_norm(prefix + "attn_norm.weight", s.d_model),
                     *_attention(prefix, s, kind, bias=False),
-                    _norm(prefix + "ffn_norm.weight", s.d_model),
-                    _linear(prefix + "ffn_gate.weight", s.d_ff, s.d_model, kind),
-                    _linear(prefix + "ffn_up.weight", s.d_ff, s.d_model, kind),
-                    _linear(prefix + "ffn_down.weight", s.d_model, s.d_ff, kind)]
-    tensors.append(_norm("output_norm.weight", s.d_model))
-    return Recipe("llama", metadata, tensors)
+                    _norm(prefix + "ffn_norm.weight", s.d_model)]
+        tensors += [_linear(f"{prefix}{part}.weight", rows, columns, kind(part))
+                    for part, rows, columns in (("ffn_gate", s.d_ff, s.d_model),
+                                                ("ffn_up", s.d_ff, s.d_model),
+                                                ("ffn_down", s.d_model, s.d_ff))]
+    return Recipe("llama", metadata, tensors + _head(s, mix))
+
+
+def _embedding(s, mix):
+    # Tied: the same rows are embeddings (any scale will do) and logits (n^-0.5).
+    kind = mix.of("output" if s.is_tied else "token_embd")
+    return [_linear("token_embd.weight", s.vocab_size, s.d_model, kind, 2.0)]
+
+
+def _head(s, mix):
+    head = [_linear("output.weight", s.vocab_size, s.d_model, mix.of("output"), 2.0)]
+    return [_norm("output_norm.weight", s.d_model)] + ([] if s.is_tied else head)
+
+
+def _qwen3_moe_layer(prefix, s, kind):
+    yield _norm(prefix + "attn_norm.weight", s.d_model)
+    yield from _attention(prefix, s, kind, bias=False)
+    yield _norm(prefix + "attn_q_norm.weight", s.d_head)
+    yield _norm(prefix + "attn_k_norm.weight", s.d_head)
+    yield _norm(prefix + "ffn_norm.weight", s.d_model)
+    yield _linear(prefix + "ffn_gate_inp.weight", s.n_experts, s.d_model, Type.F32, 2.0)
+    for part, rows, columns in (("ffn_gate_exps", s.d_ff, s.d_model),
+                                ("ffn_up_exps", s.d_ff, s.d_model),
+                                ("ffn_down_exps", s.d_model, s.d_ff)):
+        yield Tensor(f"{prefix}{part}.weight", (s.n_experts, rows, columns), kind(part),
+                     columns**-0.5)
+
+
+def qwen3_moe(s, vocabulary, name, mix, size_label):
+    """A Qwen3 mixture of experts, `s.d_ff` being the width of an expert."""
+    metadata = {
+        "general.type": ("string", "model"),
+        "general.name": ("string", name),
+        "general.size_label": ("string", size_label),
+        **_shape_keys("qwen3moe", s),
+        "qwen3moe.vocab_size": ("uint32", s.vocab_size),
+        "qwen3moe.rope.freq_base": ("float32", s.theta),
+        "qwen3moe.attention.layer_norm_rms_epsilon": ("float32", 1e-6),
+        "qwen3moe.expert_count": ("uint32", s.n_experts),
+        "qwen3moe.expert_used_count": ("uint32", s.n_active),
+        "qwen3moe.expert_feed_forward_length": ("uint32", s.d_ff),
+        **_tokenizer(vocabulary),
+        "tokenizer.ggml.add_bos_token": ("bool", False),
+        "general.quantization_version": ("uint32", 2),
+        "general.file_type": ("uint32", FILE_TYPES[mix.of("ffn_gate")]),
+    }
+    tensors = _embedding(s, mix)
+    for layer in range(s.n_layers):
+        kind = functools.partial(mix.of, layer=layer, n_layers=s.n_layers)
+        tensors += _qwen3_moe_layer(f"blk.{layer}.", s, kind)
+    return Recipe("qwen3moe", metadata, tensors + _head(s, mix))

@@ -71,8 +71,8 @@ def o200k_harmony(ranks, size=201088):
                       bos=first, eos=first + 4, padding=first + 1)
 
 
-def llama3(tokenizer_json):
-    """The vocabulary of Llama 3 from its tokenizer.json."""
+def _of_json(tokenizer_json, pre, bos, eos, size=0):
+    """From a tokenizer.json; `bos` and `eos` are token strings. Unused ids fill it up to `size`."""
     document = json.loads(tokenizer_json)
     model, added = document["model"], document["added_tokens"]
     ids = dict(model["vocab"])
@@ -80,9 +80,20 @@ def llama3(tokenizer_json):
     tokens = sorted(ids, key=ids.get)
     control = {token["id"] for token in added}
     types = [TokenType.CONTROL if i in control else TokenType.NORMAL for i in range(len(tokens))]
-    merges = [" ".join(pair) for pair in model["merges"]]
-    return Vocabulary("llama-bpe", tokens, types, merges,
-                      bos=ids["<|begin_of_text|>"], eos=ids["<|eot_id|>"])
+    unused = [f"[PAD{i}]" for i in range(len(tokens), size)]
+    merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]]
+    return Vocabulary(pre, tokens + unused, types + [TokenType.UNUSED] * len(unused), merges,
+                      bos=ids[bos], eos=ids[eos])
+
+
+def llama3(tokenizer_json):
+    """The vocabulary of Llama 3 from its tokenizer.json."""
+    return _of_json(tokenizer_json, "llama-bpe", "<|begin_of_text|>", "<|eot_id|>")
+
+
+def qwen3(tokenizer_json, size=151936):
+    """The vocabulary of Qwen3 from its tokenizer.json."""
+    return _of_json(tokenizer_json, "qwen2", "<|endoftext|>", "<|im_end|>", size)
 
 
 def of_gguf(path):

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/num.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
@@ -88,10 +89,16 @@ struct TestMatrix {
   TestMatrix(DType dtype, int rows, int cols, Rng& rng);
   MatView view;
   PackedMatrix packed{};
+  // Byte `at` of a block as the file has it; what is packed does not follow.
+  uint8_t* FileByte(int row, int block, int at) {
+    const int each = BlockShapeOf(view.dtype).bytes;
+    return &file_[static_cast<size_t>(row * view.row_bytes + block * each + at)];
+  }
 
  private:
   void FillMxfp4(Rng& rng);
-  void FillQ8(Rng& rng);
+  void FillBlocks(Rng& rng, int block_bytes, const std::vector<size_t>& factors);
+  void FillFloats(Rng& rng);
   std::vector<uint8_t> file_, scales_;
   std::vector<SpilledBlock> spills_;
   Lines panels_{0};
@@ -126,16 +133,67 @@ inline void TestMatrix::FillMxfp4(Rng& rng) {
   }
 }
 
-inline void TestMatrix::FillQ8(Rng& rng) {
-  view.row_bytes = int64_t{view.cols} / kQuantBlock * 34;
-  file_.resize(static_cast<size_t>(view.row_bytes * view.rows));
+// Where a block keeps its f16 factors, for formats that have any.
+inline std::vector<size_t> FactorsOf(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+    case DType::kQ5_0:
+    case DType::kQ8_0:
+    case DType::kIq4Nl:
+    case DType::kIq4Xs:
+      return {0};
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return {0, 2};
+    case DType::kQ2_K:
+      return {80, 82};
+    case DType::kQ3_K:
+      return {108};
+    case DType::kQ6_K:
+      return {208};
+    default:
+      return {};
+  }
+}
+
+// Finite f16 factors of every size, mostly around 2^-7; codes of every kind, some all alike.
+inline void TestMatrix::FillBlocks(Rng& rng, int block_bytes, const std::vector<size_t>& factors) {
   for (uint8_t& byte : file_) byte = rng.Byte();
-  for (size_t at = 0; at < file_.size(); at += 34) {
-    // Finite f16 factors of every size, mostly around 2^-7.
-    auto factor = static_cast<uint16_t>(0x2000 + rng.Int(0, 0x7ff));
-    if (rng.OneIn(10)) factor = static_cast<uint16_t>(rng.Int(0, 0x7bff) | (rng.Int(0, 1) << 15));
-    std::memcpy(&file_[at], &factor, 2);
-    if (rng.OneIn(20)) std::memset(&file_[at + 2], rng.OneIn(2) ? 0x80 : 0x7f, 32);
+  for (size_t at = 0; at < file_.size(); at += static_cast<size_t>(block_bytes)) {
+    if (rng.OneIn(20)) {
+      constexpr uint8_t kAlike[] = {0x80, 0x7f, 0x00, 0xff};
+      std::memset(&file_[at], kAlike[rng.Int(0, 3)], static_cast<size_t>(block_bytes));
+    }
+    for (const size_t factor_at : factors) {
+      auto factor = static_cast<uint16_t>(0x2000 + rng.Int(0, 0x7ff));
+      if (rng.OneIn(10)) factor = static_cast<uint16_t>(rng.Int(0, 0x7bff) | (rng.Int(0, 1) << 15));
+      std::memcpy(&file_[at + factor_at], &factor, 2);
+    }
+  }
+}
+
+// One kind of value per row: ordinary ones, all finite ones, tiny ones whose products vanish, and
+// what is no number here and there.
+inline void TestMatrix::FillFloats(Rng& rng) {
+  const int64_t each = view.col_bytes = BlockShapeOf(view.dtype).bytes;
+  view.row_bytes = each * view.cols;
+  file_.resize(static_cast<size_t>(view.row_bytes * view.rows));
+  for (int row = 0; row < view.rows; ++row) {
+    const int kind = rng.Int(0, 7);
+    for (int i = 0; i < view.cols; ++i) {
+      float value = rng.Normal();
+      if (kind == 1) value = rng.AnyFinite();
+      if (kind == 2) value *= view.dtype == DType::kF16 ? 0x1p-16f : 0x1p-130f;
+      if (kind == 3 && rng.OneIn(40)) value = rng.OneIn(2) ? 0.0f : -0.0f;
+      const uint16_t half = view.dtype == DType::kF16 ? F16FromF32(value) : Bf16FromF32(value);
+      uint8_t* at = &file_[static_cast<size_t>(row * view.row_bytes + i * each)];
+      std::memcpy(at, each == 4 ? static_cast<const void*>(&value) : &half,
+                  static_cast<size_t>(each));
+      // All bits of every kind, NaN and infinity among them.
+      if (kind == 4 && rng.OneIn(200)) at[each - 1] = at[each - 2] = rng.OneIn(2) ? 0x7f : 0xff;
+    }
   }
 }
 
@@ -143,31 +201,27 @@ inline TestMatrix::TestMatrix(DType dtype, int rows, int cols, Rng& rng) {
   view.dtype = dtype;
   view.rows = rows;
   view.cols = cols;
-  if (dtype == DType::kQ8_0) {
-    FillQ8(rng);
-  } else if (dtype == DType::kMxfp4 || dtype == DType::kMxfp4Planes) {
+  if (dtype == DType::kMxfp4 || dtype == DType::kMxfp4Planes) {
     FillMxfp4(rng);
+  } else if (dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBf16) {
+    FillFloats(rng);
   } else {
     const BlockShape shape = BlockShapeOf(dtype);
     view.row_bytes = int64_t{cols} / shape.elems * shape.bytes;
     view.col_bytes = shape.elems == 1 ? shape.bytes : 0;
     file_.resize(static_cast<size_t>(view.row_bytes * rows));
-    for (uint8_t& byte : file_) byte = rng.Byte();
+    FillBlocks(rng, shape.bytes, FactorsOf(dtype));
   }
   view.data = reinterpret_cast<const std::byte*>(file_.data());
   view.scales = reinterpret_cast<const std::byte*>(scales_.data());
   panels_ = Lines(static_cast<size_t>(PackedBytes(view)));
   PackPanels(view, 0, NumPanels(rows), panels_.data(), spills_);
-  const PackKind kind = PackKindOf(view);
-  const int64_t raw = view.row_bytes;
-  packed = {kind,
+  packed = {PackKindOf(view),
             static_cast<uint8_t>(dtype),
             rows,
             cols,
             panels_.data(),
-            kind == PackKind::kRaw
-                ? raw
-                : (kind == PackKind::kQ8 ? Q8PanelBytes(cols) : Mxfp4PanelBytes(cols)),
+            PanelBytesOf(view),
             spills_.data(),
             static_cast<int>(spills_.size())};
 }

@@ -128,6 +128,14 @@ class ServiceRig : public ::testing::Test {
     return Post("/v1/chat/completions",
                 R"({"messages": [{"role": "user", "content": "hi"}], )" + members + "}", key);
   }
+  // Until the engine has let `count` requests in since it started.
+  bool WaitUntilAdmitted(int64_t count) {
+    for (int i = 0; i < 4000; ++i) {
+      if (static_cast<int64_t>(engine_->snapshot()->num_admitted) >= count) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
   bool WaitUntilIdle() {
     for (int i = 0; i < 4000; ++i) {
       const auto snapshot = engine_->snapshot();

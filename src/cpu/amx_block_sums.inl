@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products on AMX with formats that have a scale per block of 32 columns, whatever their codes are:
+// each tile instruction sums one block and vectors take the sums over. 16 tokens by one panel keep
+// their sixteen vectors of floats in registers for a whole chunk. Included after kernels_amx.h and
+// panels.h, inside an unnamed namespace.
+
+constexpr int kTile = kQuantBlock * kPanelRows;  // bytes of a block's weights
+constexpr int kBlockRows = 128;                  // tokens that stay in L2 while the weights pass
+constexpr int kPairs = kChunkBlocks / 2;         // blocks are taken in pairs
+constexpr int kChunkLines = kChunkBlocks * kTile / 64;
+constexpr int kSumRoom = 32;  // for a chunk's sums of blocks, in whole vectors
+static_assert(kChunkBlocks <= kSumRoom);
+constexpr ShapesByTokens kShapes = ShapesOfDepth(kQuantBlock);
+
+// The signed codes of a chunk of one panel.
+struct alignas(64) Codes {
+  int8_t tiles[kChunkBlocks][kTile];
+};
+
+// What the tiles leave for the vectors: of both blocks of a pair the high sums, then the low.
+struct alignas(64) Sums {
+  int32_t high[2][kTileInts], low[2][kTileInts];  // [block][token][row]
+};
+
+[[gnu::always_inline]] inline __m512 Joined(const int32_t* high, const int32_t* low) {
+  const __m512i shifted = _mm512_slli_epi32(_mm512_load_si512(high), 8);
+  return _mm512_cvtepi32_ps(_mm512_add_epi32(shifted, _mm512_load_si512(low)));
+}
+
+inline __m512 Widened(const uint16_t* halves) {
+  return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(halves)));
+}
+
+// What the vectors do beside the tiles of a step: a pair of blocks that was stored a step before.
+struct Late {
+  const Sums* sums;
+  const uint16_t* scales;
+  const float* token_scales;
+  const float* block_sums;  // from the pair's first block on, [token][kSumRoom]
+};
+
+// The scales of both blocks of a pair, and their minima.
+struct PairScales {
+  __m512 scales[2], minima[2];
+};
+
+// Tokens [kFirst, kFirst + 4) of one or both blocks of a pair.
+template <bool kHasMin, int kFirst, bool kTwo>
+[[gnu::always_inline]] inline void UseSums(const Late& late, const PairScales& pair,
+                                           __m512 (&totals)[kTileRows]) {
+#pragma GCC unroll 4
+  for (int t = kFirst; t < kFirst + 4; ++t) {
+    const __m512 token_scale = _mm512_set1_ps(late.token_scales[t]);
+#pragma GCC unroll 2
+    for (int b = 0; b < (kTwo ? 2 : 1); ++b) {
+      const int at = t * kPanelRows;
+      const __m512 scale = _mm512_mul_ps(pair.scales[b], token_scale);
+      totals[t] = _mm512_fmadd_ps(Joined(late.sums->high[b] + at, late.sums->low[b] + at), scale,
+                                  totals[t]);
+      if constexpr (kHasMin) {
+        const __m512 sum = _mm512_set1_ps(late.block_sums[t * kSumRoom + b]);
+        totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(pair.minima[b], token_scale), totals[t]);
+      }
+    }
+  }
+}
+
+// Up to 16 tokens through a chunk of one panel.
+struct Job {
+  const int8_t *hi, *lo;   // the first token's columns of the chunk
+  const int8_t* codes;     // [block][kTile], signed
+  const uint16_t* scales;  // float16
+  float token_scales[kTileRows];
+  alignas(64) float block_sums[kTileRows][kSumRoom];  // of the activations, for minima
+  int pairs;
+  bool last_is_half;  // the last pair has one block
+  bool first_chunk;   // there are no totals yet
+  float* y;
+  const float* bias;  // of the panel after the last chunk, or null
+  int begin, end;     // tokens to store: those before are done, those behind do not exist
+};
+
+// The joined sums of a token's blocks, up to a chunk of them.
+inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float* out) {
+  for (int i = 0; i < kChunkBlocks; i += 16) {
+    const int left = (blocks < kChunkBlocks ? blocks : kChunkBlocks) - i;
+    const auto lanes =
+        static_cast<__mmask16>(left >= 16 ? 0xffff : (left > 0 ? (1 << left) - 1 : 0));
+    const __m512i shifted = _mm512_slli_epi32(_mm512_maskz_loadu_epi32(lanes, high + i), 8);
+    const __m512i joined = _mm512_add_epi32(shifted, _mm512_maskz_loadu_epi32(lanes, low + i));
+    _mm512_store_ps(out + i, _mm512_cvtepi32_ps(joined));
+  }
+}
+
+// All jobs of some panels and tokens, in their order, and the weights for them. A Format says how
+// panels are read:
+//   kHasMin       whether minima lie a line behind the scales
+//   kScaleStride  float16 values from the scales of a pair of blocks to those of the next
+//   Scales(w, panel, chunk)  where the chunk's scales begin: [2 blocks][16 rows] for each pair
+//   Unpacker      turns a chunk's codes into signed bytes: Start(w, panel, chunk, codes), then
+//                 Lines(count) until nothing is left; Lines(kChunkLines) always finishes
+template <class Format>
+class Walk {
+ public:
+  Walk(const MatmulArgs& args, int panel_begin, int panel_end, int begin, int end)
+      : args_(args),
+        panel_(panel_begin),
+        panel_end_(panel_end),
+        token_(begin),
+        begin_(begin),
+        end_(end) {
+    // A quarter of a step unpacks so much that the next chunk is there in time.
+    const int quarters = 4 * kPairs * ((end - begin + kTileRows - 1) / kTileRows);
+    lines_ = (kChunkLines + quarters - 1) / quarters;
+    next_.Start(*args.w, panel_, 0, codes_[0]);
+    StartChunk();
+  }
+  bool Next(Job& job) {
+    if (panel_ == panel_end_) return false;
+    Fill(job);
+    token_ += kTileRows;
+    if (token_ < end_) return true;
+    token_ = begin_;
+    if (++chunk_ == args_.x->num_chunks) {
+      chunk_ = 0;
+      ++panel_;
+    }
+    new_chunk_ = true;
+    return true;
+  }
+  [[gnu::always_inline]] void Unpack() { next_.Lines(lines_); }
+
+ private:
+  // The weights of this chunk are complete from here on, those of the one behind it begin.
+  void StartChunk() {
+    next_.Lines(kChunkLines);
+    TileFence();
+    const bool last = chunk_ + 1 == args_.x->num_chunks;
+    const int panel = last ? panel_ + 1 : panel_;
+    now_ = 1 - now_;
+    if (panel < panel_end_) next_.Start(*args_.w, panel, last ? 0 : chunk_ + 1, codes_[1 - now_]);
+    new_chunk_ = false;
+  }
+  void Fill(Job& job) {
+    if (new_chunk_) StartChunk();
+    const Activations& x = *args_.x;
+    const PackedMatrix& w = *args_.w;
+    // The last tokens reach back over rows that are done rather than past the end.
+    const int count = x.m < kTileRows ? x.m : kTileRows;
+    const int first = token_ + count <= x.m ? token_ : x.m - count;
+    const int blocks = w.cols / kQuantBlock - chunk_ * kChunkBlocks;
+    const int64_t at = int64_t{first} * x.stride + chunk_ * kChunk;
+    const bool last = chunk_ + 1 == x.num_chunks;
+    job.hi = x.hi + at;
+    job.lo = x.lo + at;
+    job.codes = codes_[now_].tiles[0];
+    job.scales = Format::Scales(w, panel_, chunk_);
+    job.pairs = blocks < kChunkBlocks ? (blocks + 1) / 2 : kPairs;
+    job.last_is_half = blocks < kChunkBlocks && blocks % 2 != 0;
+    job.first_chunk = chunk_ == 0;
+    job.y = args_.y + first * args_.y_stride + panel_ * kPanelRows;
+    job.bias = last && args_.bias != nullptr ? args_.bias + panel_ * kPanelRows : nullptr;
+    job.begin = token_ - first;
+    job.end = count;
+    for (int t = 0; t < count; ++t) {
+      job.token_scales[t] = x.scale[int64_t{first + t} * x.num_chunks + chunk_];
+      if constexpr (Format::kHasMin) {
+        const int64_t block = int64_t{first + t} * x.num_blocks + chunk_ * kChunkBlocks;
+        FillSums(x.sum_hi + block, x.sum_lo + block, blocks, job.block_sums[t]);
+      }
+    }
+  }
+
+  const MatmulArgs& args_;
+  int panel_, panel_end_, chunk_ = 0, token_, begin_, end_;
+  int lines_, now_ = 1;  // which codes are those of the chunk
+  bool new_chunk_ = false;
+  typename Format::Unpacker next_;
+  Codes codes_[2];
+};
+
+[[gnu::always_inline]] inline void LoadTotals(const Job& job, int64_t stride,
+                                              __m512 (&totals)[kTileRows]) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kTileRows; ++t) {
+    const bool continues = !job.first_chunk && t < job.end;
+    totals[t] = continues ? _mm512_loadu_ps(job.y + t * stride) : _mm512_setzero_ps();
+  }
+}
+[[gnu::always_inline]] inline void StoreTotals(const Job& job, int64_t stride,
+                                               const __m512 (&totals)[kTileRows]) {
+  const __m512 bias = job.bias != nullptr ? _mm512_loadu_ps(job.bias) : _mm512_setzero_ps();
+#pragma GCC unroll 16
+  for (int t = 0; t < kTileRows; ++t) {
+    if (t < job.begin || t >= job.end) continue;
+    // Not plus zero without a bias: that would turn -0 into 0.
+    const __m512 y = job.bias != nullptr ? _mm512_add_ps(totals[t], bias) : totals[t];
+    _mm512_storeu_ps(job.y + t * stride, y);
+  }
+}
+
+template <class Format>
+inline Late LatePair(const Sums& sums, const Job& job, int pair) {
+  return {&sums, job.scales + pair * Format::kScaleStride, job.token_scales,
+          &job.block_sums[0][2 * pair]};
+}
+
+// Sums a pair of blocks, after storing to `out` the sums that were in its tiles. Vectors bound it:
+// while tiles are at work, port 5 does no float operations and port 0 has four vectors to do for
+// each token of a block (six with a minimum). So nothing else may come on top: each piece of tile
+// work is followed by vector work on sums that were stored a pair of blocks before, and by a few
+// lines of unpacking the weights that come next. With everything in L1 a block of Q8 takes about 90
+// cycles where its tiles alone take 45; activations out of L2 cost another fifth, but two panels
+// taking turns to share them in L1 were slower, as was prefetching them.
+template <class Format, bool kSums, bool kStores, bool kUses, bool kTwo>
+[[gnu::always_inline]] inline void Step(const Job& job, int64_t stride, int pair,
+                                        Walk<Format>& walk, Sums& out, const Late& late,
+                                        __m512 (&totals)[kTileRows]) {
+  const int8_t *hi = job.hi + pair * 2 * kQuantBlock, *lo = job.lo + pair * 2 * kQuantBlock;
+  const int8_t* codes = job.codes + pair * 2 * kTile;
+  PairScales scales;
+  if constexpr (kUses) {
+#pragma GCC unroll 2
+    for (int b = 0; b < (kTwo ? 2 : 1); ++b) {
+      scales.scales[b] = Widened(late.scales + b * kPanelRows);
+      if constexpr (Format::kHasMin) {
+        scales.minima[b] = Widened(late.scales + (2 + b) * kPanelRows);
+      }
+    }
+  }
+  if constexpr (kSums) {
+    _tile_loadd(6, codes, 64);
+    _tile_loadd(4, hi, stride);
+  }
+  if constexpr (kStores) _tile_stored(0, out.high[0], 64);
+  if constexpr (kSums) {
+    _tile_zero(0);
+    _tile_dpbssd(0, 4, 6);
+    walk.Unpack();
+  }
+  if constexpr (kUses) UseSums<Format::kHasMin, 0, kTwo>(late, scales, totals);
+  TileFence();
+  if constexpr (kSums) _tile_loadd(5, lo, stride);
+  if constexpr (kStores) _tile_stored(1, out.low[0], 64);
+  if constexpr (kSums) {
+    _tile_zero(1);
+    _tile_dpbssd(1, 5, 6);
+    walk.Unpack();
+  }
+  if constexpr (kUses) UseSums<Format::kHasMin, 4, kTwo>(late, scales, totals);
+  TileFence();
+  // The last of an odd number of blocks has no second: any weights, but activations of zero.
+  if constexpr (kSums) {
+    _tile_loadd(7, codes + kTile, 64);
+    _tile_loadd(4, hi + kQuantBlock, stride);
+  }
+  if constexpr (kStores) _tile_stored(2, out.high[1], 64);
+  if constexpr (kSums) {
+    _tile_zero(2);
+    _tile_dpbssd(2, 4, 7);
+    walk.Unpack();
+  }
+  if constexpr (kUses) UseSums<Format::kHasMin, 8, kTwo>(late, scales, totals);
+  TileFence();
+  if constexpr (kSums) _tile_loadd(5, lo + kQuantBlock, stride);
+  if constexpr (kStores) _tile_stored(3, out.low[1], 64);
+  if constexpr (kSums) {
+    _tile_zero(3);
+    _tile_dpbssd(3, 5, 7);
+    walk.Unpack();
+  }
+  if constexpr (kUses) UseSums<Format::kHasMin, 12, kTwo>(late, scales, totals);
+  TileFence();
+}
+
+// The second of a job's last two pairs, beside pair 1 of the next job or beside nothing.
+template <class Format, bool kSums, bool kStores>
+[[gnu::always_inline]] inline void LastStep(const Job& done, const Job& job, int64_t stride,
+                                            Walk<Format>& walk, Sums& out, const Sums& in,
+                                            __m512 (&totals)[kTileRows]) {
+  const Late late = LatePair<Format>(in, done, done.pairs - 1);
+  if (done.last_is_half) {
+    Step<Format, kSums, kStores, true, false>(job, stride, 1, walk, out, late, totals);
+  } else {
+    Step<Format, kSums, kStores, true, true>(job, stride, 1, walk, out, late, totals);
+  }
+}
+
+// Rows [begin, end) of the activations through some panels. A job's last two pairs are used beside
+// the first two of the next, so that the tiles never wait.
+template <class Format>
+void Product(const MatmulArgs& args, int panel_begin, int panel_end, int begin, int end) {
+  const int64_t stride = args.x->stride, y_stride = args.y_stride;
+  Walk<Format> walk(args, panel_begin, panel_end, begin, end);
+  Sums sums[2];
+  Job jobs[2] = {};
+  __m512 totals[kTileRows];
+  bool waits = false;  // the job before has two pairs that are not used yet
+  int now = 0, out = 0;
+  for (; walk.Next(jobs[now]); now = 1 - now) {
+    const Job &job = jobs[now], &before = jobs[1 - now];
+    if (waits) {
+      const Late late = LatePair<Format>(sums[1 - out], before, before.pairs - 2);
+      Step<Format, true, true, true, true>(job, stride, 0, walk, sums[out], late, totals);
+      if (job.pairs > 1) {
+        LastStep<Format, true, true>(before, job, stride, walk, sums[1 - out], sums[out], totals);
+      } else {
+        LastStep<Format, false, true>(before, job, stride, walk, sums[1 - out], sums[out], totals);
+      }
+      StoreTotals(before, y_stride, totals);
+    } else {
+      Step<Format, true, false, false, false>(job, stride, 0, walk, sums[out], {}, totals);
+      if (job.pairs > 1) {
+        Step<Format, true, true, false, false>(job, stride, 1, walk, sums[1 - out], {}, totals);
+      } else {
+        Step<Format, false, true, false, false>(job, stride, 1, walk, sums[1 - out], {}, totals);
+      }
+    }
+    // Either way the job's first pair is in sums[1 - out] now.
+    LoadTotals(job, y_stride, totals);
+    if (job.pairs == 1) {
+      LastStep<Format, false, false>(job, job, stride, walk, sums[out], sums[1 - out], totals);
+      StoreTotals(job, y_stride, totals);
+      waits = false;
+      continue;
+    }
+    for (int pair = 2; pair < job.pairs; ++pair) {
+      const Late late = LatePair<Format>(sums[1 - out], job, pair - 2);
+      Step<Format, true, true, true, true>(job, stride, pair, walk, sums[out], late, totals);
+      out = 1 - out;
+    }
+    waits = true;
+  }
+  if (!waits) return;
+  const Job& job = jobs[1 - now];
+  const Late late = LatePair<Format>(sums[1 - out], job, job.pairs - 2);
+  Step<Format, false, true, true, true>(job, stride, 0, walk, sums[out], late, totals);
+  LastStep<Format, false, false>(job, job, stride, walk, sums[1 - out], sums[out], totals);
+  StoreTotals(job, y_stride, totals);
+}
+
+template <class Format>
+void Products(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const int m = args.x->m;
+  if (m == 0 || panel_begin >= panel_end) return;
+  _tile_loadconfig(&kShapes.of[m < kTileRows ? m : kTileRows]);
+  for (int begin = 0; begin < m; begin += kBlockRows) {
+    const int end = begin + kBlockRows < m ? begin + kBlockRows : m;
+    Product<Format>(args, panel_begin, panel_end, begin, end);
+  }
+  _tile_release();
+}

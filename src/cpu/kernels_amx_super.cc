@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with K-quants and IQ4_XS on AMX. Sub-blocks' integer scales are multiplied into the
+// codes, so that tiles sum whole superblocks: in one plane of bytes where the products fit, else in
+// two. Meanwhile vectors do the float steps of the tokens before, and unpack the next superblock.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "cpu/kernels_amx.h"
+#include "cpu/kernels_parts.h"
+#include "cpu/panels.h"
+#include "cpu/panels_super.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/avx512_super.inl"
+
+constexpr int kGroups = 4;       // of 64 columns, one tile step each
+constexpr int kTile = 1024;      // bytes of a full tile
+constexpr int kBlockRows = 128;  // tokens that stay in L2 while the weights pass
+// Fewer tokens are faster on the vectors of AVX-512, whose kernel unpacks once for eight.
+constexpr int kFewestTokens = 9;
+constexpr ShapesByTokens kShapes = ShapesOfDepth(64);
+
+// Scale times code fits a byte: Q2_K 15 * 3, Q3_K -(-32 .. 31) * (-4 .. 3).
+template <PackKind kKind>
+constexpr bool kOnePlane = kKind == PackKind::kQ2K || kKind == PackKind::kQ3K;
+// Q3_K's products reach 128: they are stored negated.
+template <PackKind kKind>
+constexpr bool kNegated = kKind == PackKind::kQ3K;
+// Two tiles of weights per step: the planes of one panel, or two panels.
+template <PackKind kKind>
+constexpr int kPanels = kOnePlane<kKind> ? 2 : 1;
+
+// A superblock of one or two panels, ready for tiles.
+template <PackKind kKind>
+struct Unit {
+  alignas(64) int8_t tiles[2][kGroups][kTile];
+  alignas(64) float d[kPanels<kKind>][kPanelRows], dmin[kPanels<kKind>][kPanelRows];
+  // Pairs of 16-bit minima: [sub-blocks / 2][row].
+  alignas(64) int32_t min_pairs[kPanels<kKind>][8][kPanelRows];
+};
+
+// Even and odd columns times their scale: 16-bit products.
+struct Products {
+  __m512i even, odd;
+};
+template <PackKind kKind>
+inline Products Multiply(__m512i codes, __m512i scale) {
+  __m512i even = _mm512_and_si512(codes, _mm512_set1_epi16(255));
+  __m512i odd = _mm512_srli_epi16(codes, 8);
+  if constexpr (kCodeOffset<kKind> != 0) {
+    const __m512i offset = _mm512_set1_epi16(kCodeOffset<kKind>);
+    even = kNegated<kKind> ? _mm512_sub_epi16(offset, even) : _mm512_sub_epi16(even, offset);
+    odd = kNegated<kKind> ? _mm512_sub_epi16(offset, odd) : _mm512_sub_epi16(odd, offset);
+  }
+  return {_mm512_mullo_epi16(even, scale), _mm512_mullo_epi16(odd, scale)};
+}
+
+inline __m512i LowBytes(const Products& p) {
+  return _mm512_ternarylogic_epi32(p.even, _mm512_set1_epi16(255), _mm512_slli_epi16(p.odd, 8),
+                                   0xea);
+}
+// What is left above the low bytes, which count as signed.
+inline __m512i HighBytes(const Products& p) {
+  const __m512i half = _mm512_set1_epi16(128);
+  return _mm512_ternarylogic_epi32(_mm512_add_epi16(p.odd, half),
+                                   _mm512_set1_epi16(static_cast<short>(0xff00)),
+                                   _mm512_srli_epi16(_mm512_add_epi16(p.even, half), 8), 0xea);
+}
+
+// Group `g` of a panel's unit into the unit's tiles.
+template <PackKind kKind>
+void UnpackTiles(const uint8_t* from, int panel, int g, Unit<kKind>& to) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  __m512i codes[16];
+  UnpackGroup<kKind>(from + kLayout.codes_at + g * kLayout.group_bytes, codes);
+  const GroupScales<kKind> scales = ScalesOf<kKind>(from, g);
+#pragma GCC unroll 16
+  for (int q = 0; q < 16; ++q) {
+    const __m512i one = scales.scale[q / kSteps<kKind>];
+    const __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaau, one, _mm512_slli_epi32(one, 16));
+    const Products products = Multiply<kKind>(codes[q], both);
+    if constexpr (kOnePlane<kKind>) {
+      _mm512_store_si512(to.tiles[panel][g] + q * 64, LowBytes(products));
+    } else {
+      _mm512_store_si512(to.tiles[0][g] + q * 64, HighBytes(products));
+      _mm512_store_si512(to.tiles[1][g] + q * 64, LowBytes(products));
+    }
+  }
+  if constexpr (kLayout.has_min) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kSubs<kKind> / 2; ++i) {
+      _mm512_store_si512(to.min_pairs[panel][g * (kSubs<kKind> / 2) + i], scales.min_pair[i]);
+    }
+  }
+  if (g > 0) return;
+  _mm512_store_ps(to.d[panel], Factors(from, 0));
+  _mm512_store_ps(to.dmin[panel], Factors(from, 1));
+}
+
+inline __m512i Broadcast32(const void* at) {
+  int32_t value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return _mm512_set1_epi32(value);
+}
+
+// Sums of one tile of tokens and one superblock, on their way to y.
+template <PackKind kKind>
+struct Sums {
+  const Unit<kKind>* unit;  // null: nothing to do
+  int n, panel, panels;     // which superblock, of which panels
+  int first, next, end;     // the tile's first token; those of the tile that are still to do
+};
+
+template <PackKind kKind>
+inline __m512i MinSum(const Unit<kKind>& unit, int panel, const Activations& x, int64_t token,
+                      int n) {
+  constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
+  constexpr int kAll = kSixteen ? 16 : 8;
+  const int64_t at = token * x.num_blocks * (kSixteen ? 2 : 1) + n * kAll;
+  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + at;
+  const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + at;
+  __m512i high = _mm512_setzero_si512(), low = _mm512_setzero_si512();
+#pragma GCC unroll 8
+  for (int i = 0; i < kAll / 2; ++i) {
+    const __m512i pair = _mm512_load_si512(unit.min_pairs[panel][i]);
+    high = _mm512_dpwssd_epi32(high, pair, Broadcast32(hi + 2 * i));
+    low = _mm512_dpwssd_epi32(low, pair, Broadcast32(lo + 2 * i));
+  }
+  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+}
+
+// Up to `count` more tokens. Tiles 0 to 3 hold, one after the other in `ints`: hi and lo with the
+// first tile of weights, hi and lo with the second.
+template <PackKind kKind>
+inline void UseSums(const MatmulArgs& args, const int32_t* ints, int count, Sums<kKind>& sums) {
+  if (sums.unit == nullptr) return;
+  const Unit<kKind>& unit = *sums.unit;
+  const Activations& x = *args.x;
+  const int stop = sums.next + count < sums.end ? sums.next + count : sums.end;
+  for (int t = sums.next; t < stop; ++t) {
+    const int64_t token = sums.first + t;
+    const __m512 x_scale = _mm512_set1_ps(x.scale[token * x.num_chunks + sums.n]);
+    for (int p = 0; p < (kOnePlane<kKind> ? sums.panels : 1); ++p) {
+      const int32_t* at = ints + p * 2 * kTileInts + t * kPanelRows;
+      __m512i high = _mm512_load_si512(at), low = _mm512_load_si512(at + kTileInts);
+      if constexpr (!kOnePlane<kKind>) {
+        high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_load_si512(at + 2 * kTileInts));
+        low = _mm512_add_epi32(_mm512_slli_epi32(low, 8), _mm512_load_si512(at + 3 * kTileInts));
+      } else if constexpr (kNegated<kKind>) {
+        high = _mm512_sub_epi32(_mm512_setzero_si512(), high);
+        low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
+      }
+      const __m512 scale = _mm512_mul_ps(_mm512_load_ps(unit.d[p]), x_scale);
+      float* y = args.y + token * args.y_stride + (sums.panel + p) * kPanelRows;
+      __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
+      sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale),
+                            sum);
+      sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
+      if constexpr (SuperLayoutOf(kKind).has_min) {
+        const __m512i exact = MinSum<kKind>(unit, p, x, token, sums.n);
+        const __m512 min_scale = _mm512_mul_ps(_mm512_load_ps(unit.dmin[p]), x_scale);
+        sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), min_scale, sum);
+      }
+      _mm512_storeu_ps(y, sum);
+    }
+  }
+  sums.next = stop;
+}
+
+inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride, const int8_t* first,
+                    const int8_t* second) {
+  _tile_stream_loadd(4, hi, stride);
+  _tile_loadd(6, first, 64);
+  _tile_dpbssd(0, 4, 6);
+  _tile_loadd(7, second, 64);
+  _tile_dpbssd(2, 4, 7);
+  _tile_stream_loadd(5, lo, stride);
+  _tile_dpbssd(1, 5, 6);
+  _tile_dpbssd(3, 5, 7);
+}
+
+// The first step of new tokens: each sum of the tokens before goes to `out` just before its tile is
+// needed, when it has long been finished.
+inline void SwapStep(const int8_t* hi, const int8_t* lo, int64_t stride, const int8_t* first,
+                     const int8_t* second, int32_t* out) {
+  _tile_stream_loadd(4, hi, stride);
+  _tile_loadd(6, first, 64);
+  _tile_stored(0, out, 64);
+  _tile_zero(0);
+  _tile_dpbssd(0, 4, 6);
+  _tile_loadd(7, second, 64);
+  _tile_stored(2, out + 2 * kTileInts, 64);
+  _tile_zero(2);
+  _tile_dpbssd(2, 4, 7);
+  _tile_stream_loadd(5, lo, stride);
+  _tile_stored(1, out + kTileInts, 64);
+  _tile_zero(1);
+  _tile_dpbssd(1, 5, 6);
+  _tile_stored(3, out + 3 * kTileInts, 64);
+  _tile_zero(3);
+  _tile_dpbssd(3, 5, 7);
+}
+
+inline void StoreTiles(int32_t* out) {
+  _tile_stored(0, out, 64);
+  _tile_stored(1, out + kTileInts, 64);
+  _tile_stored(2, out + 2 * kTileInts, 64);
+  _tile_stored(3, out + 3 * kTileInts, 64);
+}
+
+// Rows [begin, end) of the activations through up to kPanels panels from `panel` on. Where the
+// second is not wanted the first is summed twice.
+template <PackKind kKind>
+void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  const PackedMatrix& w = *args.w;
+  const Activations& x = *args.x;
+  const int units = w.cols / kSuper, rows = x.m < kTileRows ? x.m : kTileRows;
+  Unit<kKind> buffers[2];
+  alignas(64) int32_t ints[4 * kTileInts];
+  const auto unpack = [&](int n, int g) {
+    if (n >= units) return;
+    for (int p = 0; p < kPanels<kKind>; ++p) {
+      const uint8_t* from = w.data + (panel + (p < panels ? p : 0)) * w.panel_bytes;
+      UnpackTiles<kKind>(from + int64_t{n} * kLayout.unit_bytes, p, g, buffers[n % 2]);
+    }
+  };
+  for (int g = 0; g < kGroups; ++g) unpack(0, g);
+  Sums<kKind> in_tiles{}, sums{};
+  for (int n = 0; n < units; ++n) {
+    const Unit<kKind>& unit = buffers[n % 2];
+    int unpacked = 0;  // groups of the next superblock
+    for (int t = begin; t < end; t += kTileRows) {
+      // The last tile reaches back over rows that are done rather than past the end.
+      const int first = t + rows <= x.m ? t : x.m - rows;
+      const int8_t* hi = x.hi + int64_t{first} * x.stride + n * kSuper;
+      const int8_t* lo = x.lo + int64_t{first} * x.stride + n * kSuper;
+      TileFence();
+      SwapStep(hi, lo, x.stride, unit.tiles[0][0], unit.tiles[1][0], ints);
+      sums = in_tiles;
+      for (int g = 1; g < kGroups; ++g) {
+        TileFence();
+        SumStep(hi + g * 64, lo + g * 64, x.stride, unit.tiles[0][g], unit.tiles[1][g]);
+        // Not in the first step: what a tile has just stored cannot be loaded yet.
+        if (g > 1) UseSums<kKind>(args, ints, 8, sums);
+        // The buffer of the next superblock is free once the sums before were used.
+        if (g == 3 && unpacked < kGroups && t > begin) unpack(n + 1, unpacked++);
+      }
+      TileFence();
+      in_tiles = {&unit, n, panel, panels, first, t - first, rows};
+    }
+    while (unpacked < kGroups) unpack(n + 1, unpacked++);
+  }
+  StoreTiles(ints);
+  TileFence();
+  UseSums<kKind>(args, ints, kTileRows, in_tiles);
+}
+
+void AddBias(const MatmulArgs& args, int panel, int begin, int end) {
+  const __m512 bias = _mm512_loadu_ps(args.bias + panel * kPanelRows);
+  for (int64_t t = begin; t < end; ++t) {
+    float* y = args.y + t * args.y_stride + panel * kPanelRows;
+    _mm512_storeu_ps(y, _mm512_add_ps(_mm512_loadu_ps(y), bias));
+  }
+}
+
+template <PackKind kKind>
+void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const int m = args.x->m;
+  if (m < kFewestTokens) {
+    return Avx512Kernels().matmul[static_cast<int>(kKind)](args, panel_begin, panel_end);
+  }
+  _tile_loadconfig(&kShapes.of[m < kTileRows ? m : kTileRows]);
+  for (int begin = 0; begin < m; begin += kBlockRows) {
+    const int end = begin + kBlockRows < m ? begin + kBlockRows : m;
+    for (int p = panel_begin; p < panel_end; p += kPanels<kKind>) {
+      const int panels = p + kPanels<kKind> <= panel_end ? kPanels<kKind> : 1;
+      Product<kKind>(args, p, panels, begin, end);
+      if (args.bias == nullptr) continue;
+      for (int i = p; i < p + panels; ++i) AddBias(args, i, begin, end);
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace
+
+void AddAmxSupers(KernelTable& table) noexcept {
+  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
+  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
+  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
+  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
+  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
+  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+}
+
+}  // namespace hearth

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with K-quants and IQ4_XS on VNNI: sixteen rows of a panel times one to eight tokens. A
+// group of 64 columns is unpacked to bytes once for all tokens; with one token three panels run
+// side by side, so that memory has enough to fetch.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "cpu/kernels_parts.h"
+#include "cpu/panels.h"
+#include "cpu/panels_super.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/avx512_super.inl"
+
+// Always inline: g++ 12 takes it for a function without effect and drops its calls.
+[[gnu::always_inline]] inline void Prefetch(const uint8_t* at) {
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
+}
+
+inline __m512i Broadcast32(const void* at) {
+  int32_t value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return _mm512_set1_epi32(value);
+}
+
+// One token's activations.
+struct Token {
+  Token(const Activations& x, int t)
+      : hi(x.hi + int64_t{t} * x.stride),
+        lo(x.lo + int64_t{t} * x.stride),
+        sum16_hi(x.sum16_hi + int64_t{t} * x.num_blocks * 2),
+        sum16_lo(x.sum16_lo + int64_t{t} * x.num_blocks * 2),
+        sum32_hi(x.sum32_hi + int64_t{t} * x.num_blocks),
+        sum32_lo(x.sum32_lo + int64_t{t} * x.num_blocks),
+        scale(x.scale + int64_t{t} * x.num_chunks) {}
+  const int8_t *hi, *lo;
+  const int16_t *sum16_hi, *sum16_lo, *sum32_hi, *sum32_lo;
+  const float* scale;
+};
+
+// Sub-block `sub` of the whole row: what its sums start from, so that codes may be unsigned.
+template <PackKind kKind>
+[[gnu::always_inline]] inline void StartOf(const Token& x, int sub, int shift, __m512i& high,
+                                           __m512i& low) {
+  if constexpr (kCodeOffset<kKind> == 0) {
+    high = low = _mm512_setzero_si512();
+  } else {
+    constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
+    const int factor = -kCodeOffset<kKind> * (1 << shift);
+    high = _mm512_set1_epi32(factor * (kSixteen ? x.sum16_hi : x.sum32_hi)[sub]);
+    low = _mm512_set1_epi32(factor * (kSixteen ? x.sum16_lo : x.sum32_lo)[sub]);
+  }
+}
+
+// One group of one panel into a token's exact sums.
+template <PackKind kKind>
+[[gnu::always_inline]] inline void AddGroup(const __m512i (&w)[16],
+                                            const GroupScales<kKind>& scales, const Token& x,
+                                            int column, __m512i& high, __m512i& low) {
+  constexpr int kQuads = kSteps<kKind>;
+#pragma GCC unroll 4
+  for (int s = 0; s < kSubs<kKind>; ++s) {
+    __m512i sub_high, sub_low;
+    StartOf<kKind>(x, column / SuperLayoutOf(kKind).sub_cols + s, 0, sub_high, sub_low);
+#pragma GCC unroll 8
+    for (int q = s * kQuads; q < (s + 1) * kQuads; ++q) {
+      sub_high = _mm512_dpbusd_epi32(sub_high, w[q], Broadcast32(x.hi + column + 4 * q));
+      sub_low = _mm512_dpbusd_epi32(sub_low, w[q], Broadcast32(x.lo + column + 4 * q));
+    }
+    high = _mm512_add_epi32(high, _mm512_mullo_epi32(sub_high, scales.scale[s]));
+    low = _mm512_add_epi32(low, _mm512_mullo_epi32(sub_low, scales.scale[s]));
+  }
+}
+
+// What the minima of a unit take away, exact.
+template <PackKind kKind>
+[[gnu::always_inline]] inline __m512i MinSum(const __m512i* min_pairs, const Token& x, int unit) {
+  constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
+  constexpr int kAll = kSixteen ? 16 : 8;
+  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + unit * kAll;
+  const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + unit * kAll;
+  __m512i high = _mm512_setzero_si512(), low = _mm512_setzero_si512();
+#pragma GCC unroll 8
+  for (int i = 0; i < kAll / 2; ++i) {
+    high = _mm512_dpwssd_epi32(high, min_pairs[i], Broadcast32(hi + 2 * i));
+    low = _mm512_dpwssd_epi32(low, min_pairs[i], Broadcast32(lo + 2 * i));
+  }
+  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+}
+
+// Step kStep and those after it of one group, one token: quad after quad, so that what is broadcast
+// serves all panels at once.
+template <PackKind kKind, int kPanels, int kStep = 0>
+[[gnu::always_inline]] inline void SumSteps(const uint8_t* codes, int64_t panel_bytes,
+                                            const Token& x, int column,
+                                            __m512i (&high)[kPanels][kSubs<kKind>],
+                                            __m512i (&low)[kPanels][kSubs<kKind>]) {
+  if constexpr (kStep < kSteps<kKind>) {
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      __m512i w[kSubs<kKind>];
+      UnpackStep<kKind, kStep, true>(codes + p * panel_bytes, w);
+#pragma GCC unroll 4
+      for (int s = 0; s < kSubs<kKind>; ++s) {
+        const int at = column + (s * kSteps<kKind> + kStep) * 4;
+        high[p][s] = _mm512_dpbusd_epi32(high[p][s], w[s], Broadcast32(x.hi + at));
+        low[p][s] = _mm512_dpbusd_epi32(low[p][s], w[s], Broadcast32(x.lo + at));
+      }
+    }
+    SumSteps<kKind, kPanels, kStep + 1>(codes, panel_bytes, x, column, high, low);
+  }
+}
+
+// One group of several panels into the token's exact sums.
+template <PackKind kKind, int kPanels>
+[[gnu::always_inline]] inline void AddLines(const uint8_t* codes, int64_t panel_bytes,
+                                            const GroupScales<kKind> (&scales)[kPanels],
+                                            const Token& x, int column, __m512i (&high)[kPanels][1],
+                                            __m512i (&low)[kPanels][1]) {
+  __m512i sub_high[kPanels][kSubs<kKind>], sub_low[kPanels][kSubs<kKind>];
+#pragma GCC unroll 4
+  for (int s = 0; s < kSubs<kKind>; ++s) {
+    const int sub = column / SuperLayoutOf(kKind).sub_cols + s;
+    StartOf<kKind>(x, sub, InPlaceShift<kKind>(s), sub_high[0][s], sub_low[0][s]);
+#pragma GCC unroll 3
+    for (int p = 1; p < kPanels; ++p) {
+      sub_high[p][s] = sub_high[0][s];
+      sub_low[p][s] = sub_low[0][s];
+    }
+  }
+  SumSteps<kKind, kPanels>(codes, panel_bytes, x, column, sub_high, sub_low);
+#pragma GCC unroll 3
+  for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSubs<kKind>; ++s) {
+      const auto down = static_cast<unsigned>(InPlaceShift<kKind>(s));
+      const __m512i scale = scales[p].scale[s];
+      const __m512i dot_high = _mm512_srai_epi32(sub_high[p][s], down);
+      const __m512i dot_low = _mm512_srai_epi32(sub_low[p][s], down);
+      high[p][0] = _mm512_add_epi32(high[p][0], _mm512_mullo_epi32(dot_high, scale));
+      low[p][0] = _mm512_add_epi32(low[p][0], _mm512_mullo_epi32(dot_low, scale));
+    }
+  }
+}
+
+struct Place {
+  int token, panel;
+  int64_t jump;  // from a panel to the one its stream reads next
+};
+
+// Asks memory for what lies `ahead` bytes after group `g` of a unit, and for the header.
+template <PackKind kKind>
+[[gnu::always_inline]] inline void FetchGroup(const uint8_t* unit, int g, int64_t ahead) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  const uint8_t* at = unit + ahead + kLayout.codes_at + g * kLayout.group_bytes;
+#pragma GCC unroll 12
+  for (int i = 0; i < kLayout.group_bytes; i += 64) Prefetch(at + i);
+  // The header has three to five lines for four groups.
+  Prefetch(unit + ahead + g * 64);
+  if (kLayout.codes_at > 256 && g == 3) Prefetch(unit + ahead + 256);
+}
+
+template <PackKind kKind, int kTokens, int kPanels>
+void Tile(const MatmulArgs& args, const Place& place) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  constexpr int kPairs = kSubs<kKind> / 2;
+  constexpr int kAhead = kLayout.unit_bytes > 3000 ? 1 : 2;  // units: 2.7 to 5.6 KB of a stream
+  const PackedMatrix& w = *args.w;
+  const uint8_t* panel = w.data + place.panel * w.panel_bytes;
+  const int units = w.cols / kSuper;
+  __m512 sum[kPanels][kTokens];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPanels * kTokens; ++i) sum[i / kTokens][i % kTokens] = _mm512_setzero_ps();
+  for (int n = 0; n < units; ++n) {
+    const uint8_t* unit = panel + int64_t{n} * kLayout.unit_bytes;
+    // Past the panel's end it is the stream's next panel.
+    const int64_t ahead = n + kAhead < units
+                              ? int64_t{kAhead} * kLayout.unit_bytes
+                              : place.jump + int64_t{kAhead - units} * kLayout.unit_bytes;
+    __m512i high[kPanels][kTokens], low[kPanels][kTokens], mins[kPanels][4 * kPairs];
+#pragma GCC unroll 8
+    for (int i = 0; i < kPanels * kTokens; ++i) {
+      high[i / kTokens][i % kTokens] = low[i / kTokens][i % kTokens] = _mm512_setzero_si512();
+    }
+#pragma GCC unroll 1
+    for (int g = 0; g < 4; ++g) {
+      const uint8_t* codes = unit + kLayout.codes_at + g * kLayout.group_bytes;
+      GroupScales<kKind> scales[kPanels];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        const uint8_t* at = unit + p * w.panel_bytes;
+        FetchGroup<kKind>(at, g, ahead);
+        scales[p] = ScalesOf<kKind>(at, g);
+        if constexpr (kLayout.has_min) {
+#pragma GCC unroll 2
+          for (int i = 0; i < kPairs; ++i) mins[p][g * kPairs + i] = scales[p].min_pair[i];
+        }
+      }
+      if constexpr (kTokens == 1) {
+        AddLines<kKind, kPanels>(codes, w.panel_bytes, scales, Token(*args.x, place.token),
+                                 n * kSuper + g * 64, high, low);
+      } else {
+        static_assert(kPanels == 1);
+        __m512i group[16];
+        UnpackGroup<kKind>(codes, group);
+#pragma GCC unroll 8
+        for (int t = 0; t < kTokens; ++t) {
+          AddGroup<kKind>(group, scales[0], Token(*args.x, place.token + t), n * kSuper + g * 64,
+                          high[0][t], low[0][t]);
+        }
+      }
+    }
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      const uint8_t* at = unit + p * w.panel_bytes;
+      const __m512 d = Factors(at, 0);
+#pragma GCC unroll 8
+      for (int t = 0; t < kTokens; ++t) {
+        const Token x(*args.x, place.token + t);
+        const __m512 x_scale = _mm512_set1_ps(x.scale[n]), scale = _mm512_mul_ps(d, x_scale);
+        __m512& y = sum[p][t];
+        y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[p][t]),
+                            _mm512_mul_ps(_mm512_set1_ps(256.0f), scale), y);
+        y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low[p][t]), scale, y);
+        if constexpr (kLayout.has_min) {
+          const __m512i exact = MinSum<kKind>(mins[p], x, n);
+          y = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_mul_ps(Factors(at, 1), x_scale),
+                               y);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 3
+  for (int p = 0; p < kPanels; ++p) {
+    const int row = (place.panel + p) * kPanelRows;
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; ++t) {
+      __m512 y = sum[p][t];
+      if (args.bias != nullptr) y = _mm512_add_ps(y, _mm512_loadu_ps(args.bias + row));
+      _mm512_storeu_ps(args.y + (place.token + t) * args.y_stride + row, y);
+    }
+  }
+}
+
+// Panels once from memory, then all tokens while they are in cache.
+template <PackKind kKind>
+void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+  using TileFunction = void (*)(const MatmulArgs&, const Place&);
+  constexpr int kMostTokens = 8;
+  static constexpr TileFunction kOnePanel[kMostTokens] = {
+      Tile<kKind, 1, 1>, Tile<kKind, 2, 1>, Tile<kKind, 3, 1>, Tile<kKind, 4, 1>,
+      Tile<kKind, 5, 1>, Tile<kKind, 6, 1>, Tile<kKind, 7, 1>, Tile<kKind, 8, 1>};
+  const int m = args.x->m;
+  int p = panel_begin;
+  if (m == 1) {
+    for (; p + 3 <= panel_end; p += 3) Tile<kKind, 1, 3>(args, {0, p, 3 * args.w->panel_bytes});
+  }
+  for (; p < panel_end; ++p) {
+    for (int t = 0; t < m; t += kMostTokens) {
+      const int tokens = m - t < kMostTokens ? m - t : kMostTokens;
+      const bool last = t + tokens == m;
+      kOnePanel[tokens - 1](args, {t, p, last ? args.w->panel_bytes : 0});
+    }
+  }
+}
+
+}  // namespace
+
+void AddAvx512Supers(KernelTable& table) noexcept {
+  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
+  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
+  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
+  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
+  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
+  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+}
+
+}  // namespace hearth

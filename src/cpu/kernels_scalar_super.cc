@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition of products with K-quants and IQ4_XS: everything inside a superblock of 256
+// columns is exact in int32, then come two or three fused multiply-adds (docs/numerics.md).
+#include <cstdint>
+
+#include "base/num.h"
+#include "cpu/kernels_parts.h"
+#include "cpu/panels.h"
+#include "cpu/panels_super.h"
+
+namespace hearth {
+namespace {
+
+#include "cpu/canon.inl"
+
+// The three exact sums of a superblock. Largest: Q6_K, 128 * 32 * 128 * 256 = 2^27; the minima,
+// 63 * 32512 * 256 < 2^29.
+struct Exact {
+  int32_t high = 0, low = 0, min = 0;
+};
+
+template <PackKind kKind>
+Exact ExactSums(const uint8_t* unit, int lane, const int8_t* hi, const int8_t* lo) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  Exact exact;
+  for (int i = 0; i < kSuper; ++i) {
+    const auto [scale, min] = SubScaleOf(kKind, unit, lane, i / kLayout.sub_cols);
+    const int weight = scale * SuperValue(kKind, SuperCode(kKind, unit, lane, i));
+    exact.high += weight * hi[i];
+    exact.low += weight * lo[i];
+    exact.min += min * (256 * hi[i] + lo[i]);
+  }
+  return exact;
+}
+
+template <PackKind kKind>
+float Dot(const PackedMatrix& w, const uint8_t* panel, int lane, const Activations& x, int token) {
+  constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
+  float sum = 0.0f;
+  for (int n = 0; n < w.cols / kSuper; ++n) {
+    const uint8_t* unit = panel + int64_t{n} * kLayout.unit_bytes;
+    const int64_t at = int64_t{token} * x.stride + n * kSuper;
+    const Exact exact = ExactSums<kKind>(unit, lane, x.hi + at, x.lo + at);
+    const float x_scale = x.scale[int64_t{token} * x.num_chunks + n];
+    const float scale = F32FromF16(SuperFactors(unit)[lane]) * x_scale;
+    sum = FusedMulAdd(static_cast<float>(exact.high), 256.0f * scale, sum);
+    sum = FusedMulAdd(static_cast<float>(exact.low), scale, sum);
+    if constexpr (kLayout.has_min) {
+      const float min_scale = F32FromF16(SuperFactors(unit)[kPanelRows + lane]) * x_scale;
+      sum = FusedMulAdd(-static_cast<float>(exact.min), min_scale, sum);
+    }
+  }
+  return sum;
+}
+
+template <PackKind kKind>
+void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+  const PackedMatrix& w = *args.w;
+  for (int p = panel_begin; p < panel_end; ++p) {
+    const uint8_t* panel = w.data + p * w.panel_bytes;
+    for (int t = 0; t < args.x->m; ++t) {
+      for (int lane = 0; lane < kPanelRows; ++lane) {
+        const int row = p * kPanelRows + lane;
+        const float sum = Dot<kKind>(w, panel, lane, *args.x, t);
+        args.y[t * args.y_stride + row] = args.bias != nullptr ? sum + args.bias[row] : sum;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void AddScalarSupers(KernelTable& table) noexcept {
+  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
+  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
+  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
+  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
+  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
+  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+}
+
+}  // namespace hearth

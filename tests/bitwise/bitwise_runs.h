@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logits of a sequence, bit for bit: alone on the scalar kernels against any batch, slicing, block
+// placement, thread count and instruction set.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "cpu/cpu_backend.h"
+#include "model/model.h"
+
+namespace hearth::testing {
+
+inline constexpr int kChunks[] = {1, 7, 16, 64, 512};
+inline constexpr int kThreads[] = {1, 2, 3};
+
+struct Sequence {
+  std::vector<Token> tokens;
+  std::vector<float> logits;  // [tokens, vocab]: the definition's
+};
+
+struct Running {
+  const Sequence* sequence;
+  std::vector<BlockId> full, window;
+  int num_computed = 0;
+  bool done() const { return num_computed == static_cast<int>(sequence->tokens.size()); }
+};
+
+class BitwiseRuns {
+ public:
+  BitwiseRuns(const std::string& path, int num_sequences, int max_tokens, uint32_t seed)
+      : random_(seed) {
+    Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    Result<Model> model = LoadModel(*std::move(file));
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    model_ = *std::move(model);
+    Define(num_sequences, max_tokens);
+  }
+
+  // One batch of `size` sequences, cut and placed at random. Returns how many were compared.
+  int RunBatch(Isa isa, int num_threads, int size) {
+    Result<std::unique_ptr<Backend>> backend = Make(isa, num_threads, size);
+    EXPECT_TRUE(backend.ok()) << backend.status().message();
+    std::vector<Running> running = Place(size);
+    const int chunk = kChunks[Pick(static_cast<int>(std::size(kChunks)))];
+    while (!running.empty()) {
+      Step(**backend, running, chunk, isa, num_threads);
+      std::erase_if(running, [](const Running& r) { return r.done(); });
+    }
+    return size;
+  }
+  int Pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+
+ private:
+  int BlocksOf(const Sequence& s) const {
+    return (static_cast<int>(s.tokens.size()) + kBlockTokens - 1) / kBlockTokens;
+  }
+  int MaxBlocks() const {
+    int most = 0;
+    for (const Sequence& s : sequences_) most = std::max(most, BlocksOf(s));
+    return most;
+  }
+  Result<std::unique_ptr<Backend>> Make(Isa isa, int num_threads, int size) const {
+    CpuOptions options;
+    options.isa = isa;
+    options.num_threads = num_threads;
+    options.full_blocks = options.window_blocks = size * MaxBlocks();
+    options.max_step_tokens = 1 << 16;
+    return MakeCpuBackend(model_, options);
+  }
+
+  void Define(int count, int max_tokens) {
+    Result<std::unique_ptr<Backend>> backend = Make(Isa::kScalar, 2, 1);
+    for (int i = 0; i < count; ++i) {
+      Sequence& s = sequences_.emplace_back();
+      const int size = i == 0 ? max_tokens : 1 + Pick(max_tokens);
+      for (int t = 0; t < size; ++t) s.tokens.push_back(Pick(model_.spec.vocab_size));
+    }
+    backend = Make(Isa::kScalar, 2, 1);
+    ASSERT_TRUE(backend.ok()) << backend.status().message();
+    std::vector<BlockId> table(static_cast<size_t>(MaxBlocks()));
+    for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<BlockId>(i);
+    for (Sequence& s : sequences_) {
+      StepPlan plan;
+      plan.tokens = s.tokens;
+      SeqSlice slice;
+      slice.count = slice.num_logits = plan.num_logits_rows = static_cast<int>(s.tokens.size());
+      slice.full = slice.window = table;
+      plan.slices.push_back(slice);
+      s.logits.resize(s.tokens.size() * static_cast<size_t>(model_.spec.vocab_size));
+      const Status status = (*backend)->Run(plan, s.logits);
+      ASSERT_TRUE(status.ok()) << status.message();
+      // Logits that are all NaN or all alike would be equal everywhere and show nothing.
+      const auto [low, high] = std::minmax_element(s.logits.begin(), s.logits.end());
+      ASSERT_TRUE(std::isfinite(*low) && std::isfinite(*high) && *low < *high);
+    }
+  }
+
+  std::vector<Running> Place(int size) {
+    std::vector<int> ids(static_cast<size_t>(size * MaxBlocks()));
+    std::iota(ids.begin(), ids.end(), 0);
+    std::shuffle(ids.begin(), ids.end(), random_);
+    std::vector<Running> running;
+    for (int i = 0; i < size; ++i) {
+      Running& r = running.emplace_back();
+      r.sequence = &sequences_[static_cast<size_t>(Pick(static_cast<int>(sequences_.size())))];
+      for (int b = 0; b < BlocksOf(*r.sequence); ++b) {
+        const auto id = static_cast<BlockId>(ids.back());
+        ids.pop_back();
+        r.full.push_back(id);
+        r.window.push_back(id);
+      }
+    }
+    return running;
+  }
+
+  // Blocks that no token from here on can see are given back, as a scheduler would.
+  void ForgetOldBlocks(Running& r) const {
+    int window = 0;
+    for (const LayerSpec& layer : model_.spec.layers) window = std::max(window, layer.window);
+    if (window == 0) return;
+    for (size_t b = 0; b < r.window.size(); ++b) {
+      const int last = static_cast<int>(b + 1) * kBlockTokens - 1;
+      if (last < r.num_computed - window + 1) r.window[b] = BlockId::kNone;
+    }
+  }
+
+  void Step(Backend& backend, std::vector<Running>& running, int chunk, Isa isa, int num_threads) {
+    StepPlan plan;
+    std::vector<Running*> chosen;
+    for (Running& r : running) {
+      if (running.size() > 1 && Pick(4) == 0) continue;  // sits this one out
+      chosen.push_back(&r);
+    }
+    if (chosen.empty()) chosen.push_back(&running[0]);
+    for (Running* r : chosen) {
+      ForgetOldBlocks(*r);
+      const int left = static_cast<int>(r->sequence->tokens.size()) - r->num_computed;
+      SeqSlice slice;
+      slice.first = static_cast<int>(plan.tokens.size());
+      slice.count = std::min(left, 1 + Pick(chunk));
+      slice.num_computed = r->num_computed;
+      slice.full = r->full;
+      slice.window = r->window;
+      slice.logits_row = plan.num_logits_rows;
+      slice.num_logits = 1 + Pick(slice.count);
+      plan.num_logits_rows += slice.num_logits;
+      const auto from = r->sequence->tokens.begin() + r->num_computed;
+      plan.tokens.insert(plan.tokens.end(), from, from + slice.count);
+      plan.slices.push_back(slice);
+    }
+    const auto vocab = static_cast<size_t>(model_.spec.vocab_size);
+    std::vector<float> logits(static_cast<size_t>(plan.num_logits_rows) * vocab);
+    const Status status = backend.Run(plan, logits);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const SeqSlice& slice = plan.slices[i];
+      Running& r = *chosen[i];
+      const size_t first =
+          static_cast<size_t>(slice.num_computed + slice.count - slice.num_logits) * vocab;
+      const size_t bytes = static_cast<size_t>(slice.num_logits) * vocab * sizeof(float);
+      ASSERT_EQ(std::memcmp(&logits[static_cast<size_t>(slice.logits_row) * vocab],
+                            &r.sequence->logits[first], bytes),
+                0)
+          << "isa " << NameOf(isa) << ", " << num_threads << " threads, batch of " << running.size()
+          << ", positions from " << slice.num_computed << ", " << slice.count << " tokens";
+      r.num_computed += slice.count;
+    }
+  }
+
+  std::mt19937 random_;
+  Model model_;
+  std::vector<Sequence> sequences_;
+};
+
+// `cases` sequences over batches of up to `max_batch`, every instruction set and thread count.
+inline void CompareBits(const std::string& path, int max_tokens, int max_batch, int cases) {
+  if (BestIsa() < Isa::kAmx) {
+    std::printf("SKIPPED LOUDLY: this machine's best is %s, higher levels are not compared\n",
+                NameOf(BestIsa()));
+  }
+  BitwiseRuns runs(path, 8, max_tokens, 20261115);
+  if (::testing::Test::HasFailure()) return;
+  const std::vector<Isa> isas = SupportedIsas();
+  int done = 0, round = 0;
+  while (done < cases && !::testing::Test::HasFailure()) {
+    const Isa isa = isas[static_cast<size_t>(round) % isas.size()];
+    const int threads = kThreads[static_cast<size_t>(round / 2) % std::size(kThreads)];
+    // The scalar level is slow; it takes part with small batches.
+    const int most = isa == Isa::kScalar ? std::min(max_batch, 4) : max_batch;
+    done += runs.RunBatch(isa, threads, 1 + runs.Pick(most));
+    ++round;
+  }
+  std::printf("%s: %d sequences in %d batches, 0 differing bits\n",
+              path.substr(path.rfind('/') + 1).c_str(), done, round);
+}
+
+}  // namespace hearth::testing
