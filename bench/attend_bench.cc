@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of gpt-oss's shape (64 heads, 8 KV heads of 64) on all threads, beside a plain read of
 // the same memory and the most multiply-adds a second. Interleaved rounds; the best of each by the
-// processor time of all threads and by the wall clock: attend_bench [ROUNDS [PART OF A CASE'S NAME]]
+// processor time of all threads and by the wall clock: attend_bench [ROUNDS [PART OF A CASE'S
+// NAME]]
 #include <time.h>
 
 #include <algorithm>
