@@ -53,4 +53,16 @@ static constexpr ShapesByTokens ShapesOfDepth(int depth) {
 // shapes live in static memory.
 static inline void TileFence() { __asm__ volatile("" ::: "memory"); }
 
+// Tokens [begin, end) of a panel, whose sums lie side by side, to their rows of y.
+static inline void StoreTotals(const MatmulArgs& args, int panel, int begin, int end,
+                               const float (*totals)[kPanelRows]) {
+  const float* bias = args.bias == nullptr ? nullptr : args.bias + panel * kPanelRows;
+  for (int64_t t = begin; t < end; ++t) {
+    __m512 sum = _mm512_load_ps(totals[t - begin]);
+    // Not plus zero without a bias: that would turn -0 into 0.
+    if (bias != nullptr) sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias));
+    _mm512_storeu_ps(args.y + t * args.y_stride + panel * kPanelRows, sum);
+  }
+}
+
 }  // namespace hearth

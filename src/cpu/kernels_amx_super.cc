@@ -110,8 +110,15 @@ inline __m512i Broadcast32(const void* at) {
 template <PackKind kKind>
 struct Sums {
   const Unit<kKind>* unit;  // null: nothing to do
-  int n, panel, panels;     // which superblock, of which panels
+  int n, panels;            // which superblock, of how many panels
   int first, next, end;     // the tile's first token; those of the tile that are still to do
+};
+
+// What a block of tokens has summed so far. Not in y: rows of y are often a power of two apart, so
+// that a column of them falls into few sets of the caches.
+template <PackKind kKind>
+struct alignas(64) Totals {
+  float at[kPanels<kKind>][kBlockRows][kPanelRows];
 };
 
 template <PackKind kKind>
@@ -135,10 +142,10 @@ inline __m512i MinSum(const Unit<kKind>& unit, int panel, const Activations& x, 
 // Up to `count` more tokens. Tiles 0 to 3 hold, one after the other in `ints`: hi and lo with the
 // first tile of weights, hi and lo with the second.
 template <PackKind kKind>
-inline void UseSums(const MatmulArgs& args, const int32_t* ints, int count, Sums<kKind>& sums) {
+inline void UseSums(const Activations& x, const int32_t* ints, int count, Sums<kKind>& sums,
+                    int begin, Totals<kKind>& totals) {
   if (sums.unit == nullptr) return;
   const Unit<kKind>& unit = *sums.unit;
-  const Activations& x = *args.x;
   const int stop = sums.next + count < sums.end ? sums.next + count : sums.end;
   for (int t = sums.next; t < stop; ++t) {
     const int64_t token = sums.first + t;
@@ -154,8 +161,8 @@ inline void UseSums(const MatmulArgs& args, const int32_t* ints, int count, Sums
         low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
       }
       const __m512 scale = _mm512_mul_ps(_mm512_load_ps(unit.d[p]), x_scale);
-      float* y = args.y + token * args.y_stride + (sums.panel + p) * kPanelRows;
-      __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
+      float* total = totals.at[p][token - begin];
+      __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(total);
       sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale),
                             sum);
       sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
@@ -164,7 +171,7 @@ inline void UseSums(const MatmulArgs& args, const int32_t* ints, int count, Sums
         const __m512 min_scale = _mm512_mul_ps(_mm512_load_ps(unit.dmin[p]), x_scale);
         sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), min_scale, sum);
       }
-      _mm512_storeu_ps(y, sum);
+      _mm512_store_ps(total, sum);
     }
   }
   sums.next = stop;
@@ -220,6 +227,7 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
   const Activations& x = *args.x;
   const int units = w.cols / kSuper, rows = x.m < kTileRows ? x.m : kTileRows;
   Unit<kKind> buffers[2];
+  Totals<kKind> totals;
   alignas(64) int32_t ints[4 * kTileInts];
   const auto unpack = [&](int n, int g) {
     if (n >= units) return;
@@ -245,25 +253,20 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
         TileFence();
         SumStep(hi + g * 64, lo + g * 64, x.stride, unit.tiles[0][g], unit.tiles[1][g]);
         // Not in the first step: what a tile has just stored cannot be loaded yet.
-        if (g > 1) UseSums<kKind>(args, ints, 8, sums);
+        if (g > 1) UseSums<kKind>(x, ints, 8, sums, begin, totals);
         // The buffer of the next superblock is free once the sums before were used.
         if (g == 3 && unpacked < kGroups && t > begin) unpack(n + 1, unpacked++);
       }
       TileFence();
-      in_tiles = {&unit, n, panel, panels, first, t - first, rows};
+      in_tiles = {&unit, n, panels, first, t - first, rows};
     }
     while (unpacked < kGroups) unpack(n + 1, unpacked++);
   }
   StoreTiles(ints);
   TileFence();
-  UseSums<kKind>(args, ints, kTileRows, in_tiles);
-}
-
-void AddBias(const MatmulArgs& args, int panel, int begin, int end) {
-  const __m512 bias = _mm512_loadu_ps(args.bias + panel * kPanelRows);
-  for (int64_t t = begin; t < end; ++t) {
-    float* y = args.y + t * args.y_stride + panel * kPanelRows;
-    _mm512_storeu_ps(y, _mm512_add_ps(_mm512_loadu_ps(y), bias));
+  UseSums<kKind>(x, ints, kTileRows, in_tiles, begin, totals);
+  for (int p = 0; p < panels && p < kPanels<kKind>; ++p) {
+    StoreTotals(args, panel + p, begin, end, totals.at[p]);
   }
 }
 
@@ -279,8 +282,6 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
     for (int p = panel_begin; p < panel_end; p += kPanels<kKind>) {
       const int panels = p + kPanels<kKind> <= panel_end ? kPanels<kKind> : 1;
       Product<kKind>(args, p, panels, begin, end);
-      if (args.bias == nullptr) continue;
-      for (int i = p; i < p + panels; ++i) AddBias(args, i, begin, end);
     }
   }
   _tile_release();
