@@ -155,6 +155,9 @@ def rounded(value):
 def write(folder, name, model, machine, records, versions):
     folder.mkdir(parents=True, exist_ok=True)
     kept = {p: {k: v for k, v in r.items() if k != "url"} for p, r in records.items()}
+    for one in kept.values():
+        left_out = ("steps", "replies")  # the tokens' times say the same
+        one["long_prompt"] = {k: v for k, v in one["long_prompt"].items() if k not in left_out}
     record = {"schema": "hearth.bench.latency", "version": 1, "name": name, "machine": machine,
               "versions": versions, "records": rounded(kept)}
     (folder / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")

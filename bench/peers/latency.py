@@ -4,6 +4,9 @@
 Both get the same file, threads, seed and token ids from the same client (hearth bench load). Each
 program's record stays in $HEARTH_WORK/peers until it runs again, so that they can be run apart;
 bench/results/ gets a picture, a table and the times of every token.
+
+With --before PROGRAM an earlier build of Hearth takes llama-server's place, the two run in turns
+behind one wrapper, and bench/results/ gets a table.
 """
 import argparse
 import dataclasses
@@ -21,6 +24,7 @@ import urllib.request
 
 import gaps
 import programs
+import turns
 from debian import Sid
 from pieces import require
 from run import ROOT, WORK, machine_kind
@@ -53,17 +57,20 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def load_words(arguments, out):
-    return ["bench", "load", "--long-prompt", str(arguments.prompt), "--streams",
+def load_options(arguments):
+    return ["--long-prompt", str(arguments.prompt), "--prompts", str(arguments.prompts), "--streams",
             str(arguments.streams), "--itl-target", str(arguments.itl_target), "--time-limit",
-            str(arguments.time_limit), "--json", str(out)]
+            str(arguments.time_limit)]
+
+
+def load_words(arguments, out):
+    return ["bench", "load", *load_options(arguments), "--json", str(out)]
 
 
 def run_hearth(arguments, model, out):
-    packed = WORK / model.packed
-    file = packed if packed.exists() else require(WORK / model.file)
-    return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--model", str(file),
-                           "--threads", str(arguments.threads)], check=False).returncode
+    return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--model",
+                           str(hearth_file(model)), "--threads", str(arguments.threads)],
+                          check=False).returncode
 
 
 def await_health(url, process, limit_s):
@@ -84,11 +91,11 @@ def run_llama(arguments, model, out):
     sid = Sid(WORK / "peers" / "sid")
     sid.install()
     port = free_port()
-    context = arguments.prompt + 16 + arguments.streams * 2048
+    context = arguments.prompts * (arguments.prompt + 16) + arguments.streams * 2048
     threads = str(arguments.threads)
     command = sid.command(
         "llama-server", "-m", sid.model(require(WORK / model.file)), "-t", threads, "-tb", threads,
-        "-np", str(arguments.streams + 1), "-kvu", "-c", str(context), "-fa", "on", "--host",
+        "-np", str(arguments.streams + arguments.prompts), "-kvu", "-c", str(context), "-fa", "on", "--host",
         "127.0.0.1", "--port", str(port), "--no-webui")
     url = f"http://127.0.0.1:{port}"
     with open(WORK / "peers" / "llama-server.log", "w", encoding="utf-8") as log:
@@ -104,13 +111,28 @@ def run_llama(arguments, model, out):
             server.wait()
 
 
+def hearth_file(model):
+    packed = WORK / model.packed
+    return packed if packed.exists() else require(WORK / model.file)
+
+
+def compare_builds(arguments, model):
+    words = ["bench", "load", "--model", str(hearth_file(model)), "--threads",
+             str(arguments.threads), *load_options(arguments)]
+    records = turns.run({"before": arguments.before, "after": arguments.hearth}, words,
+                        arguments.rounds, WORK / "peers")
+    name = f"{datetime.date.today().isoformat()}-prompts-{arguments.model}"
+    text = turns.table(arguments.model, machine_kind(), records, arguments)
+    turns.write(arguments.results, name, text, records)
+
+
 def record_path(arguments, program):
     return WORK / "peers" / f"latency-{arguments.model}-{program.lower()}.json"
 
 
 def measure(arguments, program):
     """Runs this script again behind the wrapper, for one program alone."""
-    seconds = MODELS[arguments.model].seconds[program] * arguments.prompt / 8000
+    seconds = MODELS[arguments.model].seconds[program] * arguments.prompts * arguments.prompt / 8000
     print(f"latency: {program} on {arguments.model}: about {seconds:.0f} s on two quiet cores, at "
           f"most {arguments.time_limit:.0f} s after loading", flush=True)
     code = programs.run_group([*shlex.split(arguments.wrapper), sys.executable, str(HERE), *sys.argv[1:],
@@ -124,6 +146,7 @@ def parse():
     parser.add_argument("--model", choices=MODELS, default="smollm2")
     parser.add_argument("--only", choices=PROGRAMS, help="run this one; the other's record is kept")
     parser.add_argument("--prompt", type=int, default=8000, help="tokens; default 8,000")
+    parser.add_argument("--prompts", type=int, default=1, help="so many of them arrive at once")
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--itl-target", type=float, help="Hearth's bound in ms; default by model")
     parser.add_argument("--time-limit", type=float, default=900, help="seconds after loading")
@@ -132,6 +155,9 @@ def parse():
     parser.add_argument("--wrapper", default="",
                         help="a command to run each program behind")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
+    parser.add_argument("--before", type=pathlib.Path,
+                        help="an earlier build of Hearth to run in turns with this one")
+    parser.add_argument("--rounds", type=int, default=1, help="with --before")
     parser.add_argument("--show", action="store_true", help="draw the records there are, run nothing")
     parser.add_argument("--inside", choices=PROGRAMS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -146,6 +172,9 @@ def main():
     if arguments.inside:
         run = run_hearth if arguments.inside == "Hearth" else run_llama
         sys.exit(run(arguments, model, record_path(arguments, arguments.inside)))
+    if arguments.before:
+        compare_builds(arguments, model)
+        return
     if not arguments.show:
         for program in [arguments.only] if arguments.only else PROGRAMS:
             record_path(arguments, program).unlink(missing_ok=True)

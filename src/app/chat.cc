@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "app/open_engine.h"
 #include "app/open_format.h"
 #include "app/open_model.h"
 #include "app/open_tokenizer.h"
@@ -41,6 +42,7 @@ class EngineSpeaker : public Speaker {
     HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, cpu));
     EngineOptions options;
     options.scheduler.max_context = context;
+    options.scheduler.experts = ExpertsOf(model.spec);
     options.scheduler.max_sequences = 1;
     options.scheduler.max_step_tokens = cpu.max_step_tokens;
     options.admission.max_wait_s = 1e9;  // nobody else asks

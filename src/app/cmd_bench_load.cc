@@ -10,7 +10,7 @@
 #include "app/commands.h"
 #include "app/load_output.h"
 #include "app/load_url.h"
-#include "app/open_backend.h"
+#include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/today.h"
 #include "engine/engine.h"
@@ -35,7 +35,10 @@ struct Flags {
 // KV memory for everybody at once, unless told otherwise.
 int KvTokens(const Flags& flags) {
   if (flags.kv_tokens > 0) return flags.kv_tokens;
-  if (flags.long_prompt > 0) return flags.long_prompt + 16 + flags.beside.streams * 2048;
+  if (flags.long_prompt > 0) {
+    return flags.beside.prompts * (flags.long_prompt + 16 + kBlockTokens) +
+           flags.beside.streams * 2048;
+  }
   const int at_once =
       flags.load.rate > 0 ? std::min(64, flags.load.num_chats()) : flags.load.clients;
   // What ended stays cached for the next turn, so the room is for twice as many.
@@ -43,10 +46,11 @@ int KvTokens(const Flags& flags) {
 }
 
 Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, LoadReport& report,
-                                      int& max_context) {
+                                      SchedulerOptions& scheduler) {
   HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, "cpu"));
   report.model = model.spec.name.empty() ? flags.model : model.spec.name;
-  max_context = model.spec.max_context;
+  scheduler.max_context = model.spec.max_context;
+  scheduler.experts = ExpertsOf(model.spec);
   const int blocks = (KvTokens(flags) + kBlockTokens - 1) / kBlockTokens;
   options.full_blocks = options.window_blocks = blocks;
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
@@ -78,7 +82,8 @@ Status Play(const Flags& flags, LoadTarget& target, const LoadClock& clock, Load
   }
   report.long_prompt = flags.beside;
   report.long_prompt->prompt_tokens = flags.long_prompt;
-  report.long_prompt->on_progress = [total = flags.long_prompt](double since_s, int computed) {
+  const int total = flags.beside.prompts * flags.long_prompt;
+  report.long_prompt->on_progress = [total](double since_s, int computed) {
     if (computed < 0) {
       fmt::print(stderr, "{:6.0f} s: waiting for the prompt's first token\n", since_s);
       return;
@@ -140,7 +145,7 @@ Status Load(const Flags& flags) {
   report.date = TodayUtc();
   EngineOptions options;
   HEARTH_ASSIGN(const std::shared_ptr<Backend> backend,
-                Open(flags, cpu, report, options.scheduler.max_context));
+                Open(flags, cpu, report, options.scheduler));
   options.scheduler.itl_target_us = static_cast<int64_t>(1e3 * flags.itl_target_ms);
   options.scheduler.max_step_tokens = cpu.max_step_tokens;
   options.admission.max_wait_s = 1e9;  // a load waits as long as it takes
@@ -193,6 +198,7 @@ void AddSizes(CLI::App& sub, Flags& flags) {
   add("--user-tokens", load.user_tokens, 1, "Mean length of a question");
   add("--answer-tokens", load.answer_tokens, 1, "Mean length of an answer");
   add("--streams", flags.beside.streams, 1, "With --long-prompt: streams that decode meanwhile");
+  add("--prompts", flags.beside.prompts, 1, "With --long-prompt: so many arrive at once");
   sub.add_option("--think", load.think_s, "Mean seconds between an answer and the next question")
       ->check(CLI::Range(0.0, 3600.0));
   sub.add_option("--seed", load.seed, "Same seed, same chats")->capture_default_str();

@@ -94,32 +94,66 @@ std::string ChatLines(const LoadReport& report) {
   return out + SteadyLines(report);
 }
 
+// Tokens of prompts in steps that had streams in them too.
+std::vector<double> ChunksBeside(const LoadReport& report) {
+  std::vector<double> out;
+  for (const MeteredStep& step : report.steps) {
+    if (step.prompts > 0 && step.streams() > 0 && step.start_s >= report.beside.from_s) {
+      out.push_back(step.prompt_tokens);
+    }
+  }
+  return out;
+}
+
+// Until the first token of each prompt, or until time ran out for it.
+std::vector<double> WaitsOf(const LongPromptRecord& record) {
+  std::vector<double> out;
+  for (const LoadReply& reply : record.prompts) {
+    out.push_back((reply.heard_s.empty() ? record.to_s : reply.heard_s.front()) - reply.sent_s);
+  }
+  return out;
+}
+
+std::string FirstTokenLines(const LoadReport& report) {
+  const LongPromptRecord& record = report.beside;
+  const size_t said = FirstTokenSeconds(record.prompts).size();
+  const Percentiles wait = PercentilesOf(WaitsOf(record));
+  std::string out =
+      fmt::format("first token of a prompt after {:.2f} s in the median, {:.2f} s at most\n",
+                  wait.p50, wait.most);
+  if (said < record.prompts.size()) {
+    out += fmt::format("{} of {} prompts said nothing until then", record.prompts.size() - said,
+                       record.prompts.size());
+    if (record.computed >= 0) out += fmt::format("; {} tokens were computed", record.computed);
+    out += "\n";
+  }
+  const Percentiles chunks = PercentilesOf(ChunksBeside(report));
+  if (chunks.count > 0) {
+    out += fmt::format("prompt tokens in a step with streams: {:.1f} on average, {:.0f} at most\n",
+                       chunks.mean, chunks.most);
+  }
+  return out;
+}
+
 std::string LongPromptLines(const LoadReport& report) {
   const LongPromptRecord& record = report.beside;
   const Percentiles before = PercentilesOf(TokenGaps(record.streams, 0, record.from_s));
   const Percentiles during = PercentilesOf(GapsBeside(record.streams, record.from_s, record.to_s));
-  std::string out = fmt::format("{} streams decode; a prompt of {} tokens comes\n\n",
-                                report.long_prompt->streams, report.long_prompt->prompt_tokens);
+  std::string out =
+      fmt::format("{} streams decode; {} of {} tokens\n\n", report.long_prompt->streams,
+                  report.long_prompt->prompts == 1
+                      ? "then comes a prompt"
+                      : fmt::format("then come {} prompts", report.long_prompt->prompts),
+                  report.long_prompt->prompt_tokens);
   out += PercentileHead();
-  out += PercentileLine("before it, ms", before, 1e3);
-  out += PercentileLine("beside it, ms", during, 1e3);
+  out += PercentileLine("before, ms", before, 1e3);
+  out += PercentileLine("beside prompts, ms", during, 1e3);
   out += fmt::format(
-      "\np99 between tokens beside the prompt: {:.1f} ms, {:.2f} of the bound of "
+      "\np99 between tokens beside prompts: {:.1f} ms, {:.2f} of the bound of "
       "{:.0f} ms; the longest pause: {:.1f} ms\n",
       1e3 * during.p99, during.p99 / report.itl_target_s, 1e3 * report.itl_target_s,
       1e3 * during.most);
-  if (record.prompt.heard_s.empty()) {
-    out += fmt::format("the prompt said nothing within {:.0f} s", record.to_s - record.from_s);
-    if (record.computed >= 0)
-      out += fmt::format("; {} of its tokens were computed", record.computed);
-    out += "\n";
-  } else {
-    const double seconds = record.prompt.heard_s.front() - record.prompt.sent_s;
-    out +=
-        fmt::format("the prompt's first token came after {:.2f} s: {:.1f} tokens of it a second\n",
-                    seconds, record.prompt.num_prompt / seconds);
-  }
-  return out;
+  return out + FirstTokenLines(report);
 }
 
 Json SteadyJson(const LoadReport& report) {
@@ -148,6 +182,31 @@ Json ReplyJson(const LoadReply& reply) {
                     {"prompt", reply.num_prompt},       {"cached", reply.num_cached},
                     {"preempted", reply.num_preempted}, {"problem", reply.problem},
                     {"heard_s", std::move(heard)}};
+}
+
+Json LongPromptJson(const LoadReport& report) {
+  const LongPromptRecord& beside = report.beside;
+  const auto gaps = [](std::vector<double> values) {
+    return PercentileJson(PercentilesOf(std::move(values)));
+  };
+  JsonArray replies;
+  for (const LoadReply& reply : beside.prompts) replies.push_back(ReplyJson(reply));
+  JsonArray steps;
+  for (const MeteredStep& step : report.steps) {
+    steps.push_back(JsonArray{step.start_s, step.run_s, step.streams(), step.prompt_tokens});
+  }
+  return JsonObject{
+      {"tokens", report.long_prompt->prompt_tokens},
+      {"from_s", beside.from_s},
+      {"to_s", beside.to_s},
+      {"reply", ReplyJson(beside.prompts.front())},
+      {"replies", std::move(replies)},
+      {"computed", beside.computed},
+      {"first_token_s", gaps(WaitsOf(beside))},
+      {"chunk_tokens", gaps(ChunksBeside(report))},
+      {"between_tokens_before_s", gaps(TokenGaps(beside.streams, 0, beside.from_s))},
+      {"between_tokens_s", gaps(GapsBeside(beside.streams, beside.from_s, beside.to_s))},
+      {"steps", std::move(steps)}};  // start, seconds, streams, tokens of prompts
 }
 
 }  // namespace
@@ -198,22 +257,11 @@ Json LoadJson(const LoadReport& report) {
   }
   JsonArray replies;
   const bool is_long = report.long_prompt.has_value();
-  const LongPromptRecord& beside = report.beside;
-  for (const LoadReply& reply : is_long ? beside.streams : report.load.replies) {
+  for (const LoadReply& reply : is_long ? report.beside.streams : report.load.replies) {
     replies.push_back(ReplyJson(reply));
   }
   if (is_long) {
-    out.emplace_back(
-        "long_prompt",
-        JsonObject{{"tokens", report.long_prompt->prompt_tokens},
-                   {"from_s", beside.from_s},
-                   {"to_s", beside.to_s},
-                   {"reply", ReplyJson(beside.prompt)},
-                   {"computed", beside.computed},
-                   {"between_tokens_before_s",
-                    PercentileJson(PercentilesOf(TokenGaps(beside.streams, 0, beside.from_s)))},
-                   {"between_tokens_s", PercentileJson(PercentilesOf(GapsBeside(
-                                            beside.streams, beside.from_s, beside.to_s)))}});
+    out.emplace_back("long_prompt", LongPromptJson(report));
   } else {
     out.emplace_back("seconds", report.load.seconds);
     out.emplace_back("refused", report.load.num_refused);

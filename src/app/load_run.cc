@@ -175,7 +175,7 @@ int LongestSequence(const LoadOptions& options) {
 
 namespace {
 
-// The streams and the prompt that comes between them.
+// The streams and the prompts that come between them.
 class LongPromptRun {
  public:
   LongPromptRun(LoadTarget& target, const LongPromptOptions& options, const LoadClock& clock,
@@ -196,21 +196,20 @@ class LongPromptRun {
     WaitForLead();
     LongPromptRecord record;
     record.from_s = clock_.now_s();
-    HEARTH_ASSIGN(const std::shared_ptr<LoadStream> prompt, Send(options_.prompt_tokens, 8));
-    AwaitFirstToken(*prompt, record.from_s);
-    record.to_s = clock_.now_s();
-    record.computed =
-        prompt->num_heard() > 0 ? options_.prompt_tokens : target_.num_computed(*prompt);
-    WaitUntil([&] { return prompt->has_ended(); });
-    WaitForLead();
-    streams_.push_back(prompt);
-    for (const auto& stream : streams_) target_.Cancel(*stream);
-    for (const auto& stream : streams_) {
-      while (!stream->has_ended()) bell_.Wait(clock_.At(clock_.now_s() + kLook));
+    for (int i = 0; i < options_.prompts; ++i) {
+      HEARTH_ASSIGN(std::shared_ptr<LoadStream> prompt, Send(options_.prompt_tokens, 8));
+      prompts_.push_back(std::move(prompt));
     }
-    record.prompt = prompt->reply();
-    streams_.pop_back();
-    for (const auto& stream : streams_) record.streams.push_back(stream->reply());
+    AwaitFirstTokens(record.from_s);
+    record.to_s = clock_.now_s();
+    record.computed = NumComputed();
+    WaitUntil([&] {
+      return std::all_of(prompts_.begin(), prompts_.end(),
+                         [](const auto& prompt) { return prompt->has_ended(); });
+    });
+    WaitForLead();
+    End(streams_, record.streams);
+    End(prompts_, record.prompts);
     return record;
   }
 
@@ -245,16 +244,36 @@ class LongPromptRun {
       return true;
     });
   }
-  void AwaitFirstToken(const LoadStream& prompt, double from_s) {
+  // Of all prompts; -1 when the target cannot say.
+  int NumComputed() const {
+    int sum = 0;
+    for (const auto& prompt : prompts_) {
+      const bool is_read = prompt->num_heard() > 0;
+      const int computed = is_read ? options_.prompt_tokens : target_.num_computed(*prompt);
+      if (computed < 0) return -1;
+      sum += computed;
+    }
+    return sum;
+  }
+  void AwaitFirstTokens(double from_s) {
     double told_s = from_s;
     WaitUntil([&] {
       const double now_s = clock_.now_s();
       if (options_.on_progress && now_s - told_s >= kTell) {
         told_s = now_s;
-        options_.on_progress(now_s - from_s, target_.num_computed(prompt));
+        options_.on_progress(now_s - from_s, NumComputed());
       }
-      return prompt.num_heard() > 0 || prompt.has_ended();
+      return std::all_of(prompts_.begin(), prompts_.end(), [](const auto& prompt) {
+        return prompt->num_heard() > 0 || prompt->has_ended();
+      });
     });
+  }
+  void End(const std::vector<std::shared_ptr<LoadStream>>& streams, std::vector<LoadReply>& out) {
+    for (const auto& stream : streams) target_.Cancel(*stream);
+    for (const auto& stream : streams) {
+      while (!stream->has_ended()) bell_.Wait(clock_.At(clock_.now_s() + kLook));
+      out.push_back(stream->reply());
+    }
   }
 
   LoadTarget& target_;
@@ -263,7 +282,7 @@ class LongPromptRun {
   LoadBell& bell_;
   Writer writer_;
   const double limit_s_;
-  std::vector<std::shared_ptr<LoadStream>> streams_;
+  std::vector<std::shared_ptr<LoadStream>> streams_, prompts_;
 };
 
 }  // namespace

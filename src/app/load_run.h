@@ -35,22 +35,24 @@ LoadRecord RunLoad(LoadTarget& target, const LoadOptions& options, const LoadClo
 
 struct LongPromptOptions {
   int streams = 8;
-  int prompt_tokens = 8000;  // of the one that comes in between
+  int prompts = 1;           // that come in between, all at once
+  int prompt_tokens = 8000;  // of each
   int stream_prompt = 32;
   int stream_tokens = 2000;  // the most that a stream says
-  int lead_tokens = 16;      // every stream has said before it comes, and says after it
+  int lead_tokens = 16;      // every stream has said before they come, and says after them
   double limit_s = 600;      // then the streams are cancelled whatever happened
-  // Called every few seconds while the prompt is computed. `computed` is -1 when nobody knows.
+  // Called every few seconds while prompts are computed. `computed` is of all of them together, -1
+  // when nobody knows.
   std::function<void(double since_s, int computed)> on_progress;
   uint64_t seed = 1;
 };
 struct LongPromptRecord {
   std::vector<LoadReply> streams;
-  LoadReply prompt;
-  double from_s = 0, to_s = 0;  // the prompt was sent; it said its first token, or time ran out
-  int computed = -1;            // of its tokens until then, if the target knows
+  std::vector<LoadReply> prompts;
+  double from_s = 0, to_s = 0;  // they were sent; all said their first token, or time ran out
+  int computed = -1;            // of their tokens until then, if the target knows
 };
-// `streams` decode; then one long prompt comes.
+// `streams` decode; then long prompts come.
 Result<LongPromptRecord> RunLongPrompt(LoadTarget& target, const LongPromptOptions& options,
                                        const LoadClock& clock, LoadBell& bell);
 

@@ -36,6 +36,8 @@ KvBudget BlockBytes(const Model& model, CpuOptions options) {
 
 }  // namespace
 
+ExpertCounts ExpertsOf(const ModelSpec& spec) { return {spec.n_experts, spec.n_active_experts}; }
+
 Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint64_t usable_bytes) {
   EnginePlan plan;
   HEARTH_TRY(FillFrom(flags.cpu, plan.cpu));
@@ -67,6 +69,7 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   scheduler.max_sequences = flags.max_sequences;
   scheduler.max_step_tokens = flags.max_step_tokens;
   scheduler.max_context = budget.max_context;
+  scheduler.experts = ExpertsOf(model.spec);
   scheduler.itl_target_us = static_cast<int64_t>(flags.itl_target_ms * 1000);
   plan.engine.admission.max_requests = flags.max_queued;
   plan.engine.kv.key_seed = SecretSeed();

@@ -22,6 +22,9 @@ struct EngineFlags {
   double itl_target_ms = 200;  // the longest step while somebody listens
 };
 
+// What of the model a step's time depends on.
+ExpertCounts ExpertsOf(const ModelSpec& spec);
+
 // What the engine will be, before anything large is allocated.
 struct EnginePlan {
   CpuOptions cpu;

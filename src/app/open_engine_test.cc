@@ -30,6 +30,8 @@ TEST(OpenEngine, SharesTheMemoryOutAndNeverMoreThanThere) {
     EXPECT_LE(PlanMemory(*model, plan->cpu).total(), mib * kMib);
     EXPECT_GT(plan->cpu.full_blocks, 0);
     EXPECT_GT(plan->cpu.window_blocks, 0);
+    EXPECT_EQ(plan->engine.scheduler.experts.total, model->spec.n_experts);
+    EXPECT_GT(plan->engine.scheduler.experts.active, 0);
   }
   flags.kv_bytes = 100 * kMib;
   EXPECT_EQ(PlanEngine(*model, flags, 64 * kMib).status().code(), Code::kExhausted);

@@ -2,7 +2,6 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "base/mutant.h"
@@ -10,14 +9,6 @@
 
 namespace hearth {
 namespace {
-
-// Chunks before anything was measured: small beside a stream, middling alone.
-constexpr int kFirstChunkBesideStreams = 64;
-constexpr int kFirstChunkAlone = 256;
-
-// When streams alone already take the whole bound, prompts still lengthen the step by this share:
-// less would starve them, and min_chunk alone could double a short step.
-constexpr double kStretch = 1.25;
 
 // Tenants that find no room in one step before all starting is put off to the next.
 constexpr int kMaxBlockedPerStep = 4;
@@ -29,10 +20,18 @@ SchedulerOptions WithinLimits(SchedulerOptions options) {
   return options;
 }
 
+ChunkOptions ChunksOf(const SchedulerOptions& options) {
+  return {options.min_chunk, options.max_step_tokens, options.itl_target_us, options.quiet_step_us,
+          options.experts};
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
-    : options_(WithinLimits(options)), kv_(kv), queue_(options.aging_us, options.quantum) {
+    : options_(WithinLimits(options)),
+      kv_(kv),
+      queue_(options.aging_us, options.quantum),
+      chunks_(ChunksOf(options_)) {
   // The longest sequence whose worst case the pool can hold.
   int low = 0, high = options.max_context;
   while (low < high) {
@@ -157,46 +156,18 @@ void Scheduler::PlanDecodes(int64_t now_us) {
   }
 }
 
-double Scheduler::StepLimitUs() const {
-  if (shape_.decode_slices == 0) return static_cast<double>(options_.quiet_step_us);
-  const StepShape streams{0, shape_.decode_slices, shape_.context};
-  return std::max(static_cast<double>(options_.itl_target_us),
-                  kStretch * model_.PredictUs(streams));
-}
-
-int Scheduler::PrefillTokensWithin(double us, int position) const {
-  // n tokens from position p on look at n p + n^2 / 2 positions: b n + d (n p + n^2 / 2) <= us.
-  const auto& [a, b, c, d] = model_.coefficients();
-  const double linear = b + d * position;
-  if (us <= 0) return 0;
-  const double most = options_.max_step_tokens;
-  if (linear <= 0 && d <= 0) return options_.max_step_tokens;
-  const double n = d > 0 ? (std::sqrt(linear * linear + 2 * d * us) - linear) / d : us / linear;
-  return static_cast<int>(std::min(n, most));
-}
-
-// What the sequence may have of a step that has `left_us` and `left_tokens` to give.
-int Scheduler::PrefillShare(const Sequence& s, double left_us, int left_tokens) const {
-  const int done = s.num_computed + s.num_planned;
-  int count = 0;
-  if (model_.measured()) {
-    count = PrefillTokensWithin(left_us, done);
-  } else {
-    count = shape_.decode_slices > 0 ? kFirstChunkBesideStreams : kFirstChunkAlone;
-    count -= shape_.prefill_tokens;
-  }
-  if (HEARTH_MUTANT(32)) count = left_tokens;
-  count = std::max(count, options_.min_chunk - shape_.prefill_tokens);
+// What the sequence may have of a step that has `left_tokens` to give.
+int Scheduler::PrefillShare(const Sequence& s, int left_tokens) {
+  int count = chunks_.Fits(shape_, s.num_computed + s.num_planned);
   if (IsScoring(s)) count = std::min(count, left_rows_);
   return std::min({count, left_tokens, options_.quantum, s.backlog() - s.num_planned});
 }
 
 void Scheduler::PlanPrefills(int64_t now_us) {
   int left_tokens = options_.max_step_tokens - (HEARTH_MUTANT(26) ? 0 : shape_.decode_slices);
-  const StepShape streams{0, shape_.decode_slices, shape_.context};
-  double left_us = (StepLimitUs() - model_.PredictUs(streams)) * chunk_scale_;
-  const auto& [a, b, c, d] = model_.coefficients();
   int num_blocked = 0;
+  prompts_have_more_ = false;
+  chunks_.Begin(shape_);
   left_rows_ = shape_.decode_slices > 0 ? kScoredRowsBesideStreams : kMaxScoredRows;
   queue_.BeginRound();
   while (left_tokens > 0) {
@@ -213,7 +184,8 @@ void Scheduler::PlanPrefills(int64_t now_us) {
       continue;
     }
     const int position = s->num_computed + s->num_planned;
-    const int share = PrefillShare(*s, left_us, left_tokens);
+    const int share = PrefillShare(*s, left_tokens);
+    prompts_have_more_ = share <= 0;
     if (share <= 0) return;
     const int count = Grant(*s, share, now_us);
     if (count == 0) {
@@ -221,12 +193,10 @@ void Scheduler::PlanPrefills(int64_t now_us) {
       if (s->running) SitOut(*s);
       continue;
     }
-    const double context = count * (position + count / 2.0);
     shape_.prefill_tokens += count;
-    shape_.context += static_cast<int64_t>(context);
+    shape_.context += int64_t{count} * position + int64_t{count} * count / 2;
     left_tokens -= count;
     if (IsScoring(*s)) left_rows_ -= count;
-    left_us -= b * count + d * context;
   }
 }
 
@@ -297,8 +267,7 @@ void Scheduler::BuildPlan() {
 
 void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us) {
   HEARTH_CHECK(outcomes.size() == plan_.slices.size());
-  CorrectChunks(step_us);
-  model_.Observe(shape_, step_us);
+  chunks_.Observe(shape_, prompts_have_more_, step_us);
   if (shape_.prefill_tokens == 0) draft_control_.Observe(shape_.decode_slices, step_us);
   ++totals_.num_steps;
   totals_.prefill_tokens += shape_.prefill_tokens;
@@ -307,19 +276,6 @@ void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, i
   for (size_t i = 0; i < planned_.size(); ++i) {
     planned_[i]->num_planned = 0;
     Book(*planned_[i], plan_.slices[i], outcomes[i], now_us);
-  }
-}
-
-// The model is a line; memory and experts make curves. Where chunks come out too long beside
-// streams they are cut at once and allowed to grow back slowly.
-void Scheduler::CorrectChunks(int64_t step_us) {
-  if (shape_.decode_slices == 0 || shape_.prefill_tokens <= options_.min_chunk) return;
-  const double limit = StepLimitUs();
-  const double took = static_cast<double>(step_us);
-  if (took > 1.1 * limit) {
-    chunk_scale_ = std::max(0.1, chunk_scale_ * std::max(0.5, limit / took));
-  } else {
-    chunk_scale_ = std::min(1.0, chunk_scale_ * 1.05);
   }
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/chunk_control.h"
 #include "engine/fair_queue.h"
 #include "engine/sequence.h"
-#include "engine/step_model.h"
 #include "engine/step_sampler.h"
 #include "kv/kv_space.h"
 namespace hearth {
@@ -23,6 +23,7 @@ struct SchedulerOptions {
   int max_sequences = 256;     // running at a time
   int max_step_tokens = 2048;  // what the backend takes
   int max_context = 131072;    // of the model
+  ExpertCounts experts;        // of the model, which the time of a step depends on
   // A prompt gets at least this many tokens of a step, whatever the clock says, so that it always
   // moves. 32 would cost SmolLM2 beside 8 streams 170 ms, more than streams are promised: p99 was
   // 2.2 times a bound of 150 ms, and is 1.3 times with 8.
@@ -89,14 +90,10 @@ class Scheduler {
   int max_sequence_tokens() const { return max_sequence_tokens_; }
   SchedulerLoad load() const;
   const SchedulerTotals& totals() const { return totals_; }
-  const StepModel& step_model() const { return model_; }
+  const StepModel& step_model() const { return chunks_.model(); }
   const DraftControl& draft_control() const { return draft_control_; }
   std::span<Sequence* const> running() const { return running_; }  // oldest start first
   const FairQueue& queue() const { return queue_; }
-  // How many tokens of a prompt fit into `us`, from `position` on; by the model, without rounding
-  // up to min_chunk.
-  int PrefillTokensWithin(double us, int position) const;
-
   // Who went from waiting to running (or back), in order, since the last call.
   struct Move {
     SeqId id{};
@@ -112,8 +109,7 @@ class Scheduler {
   void DropExpired(int64_t now_us);
   void PlanDecodes(int64_t now_us);
   void PlanPrefills(int64_t now_us);
-  int PrefillShare(const Sequence& sequence, double left_us, int left_tokens) const;
-  double StepLimitUs() const;
+  int PrefillShare(const Sequence& sequence, int left_tokens);
   // Adds `count` tokens to the sequence's share of the plan; 0 when there is no room for any.
   int Grant(Sequence& sequence, int count, int64_t now_us);
   void BuildPlan();
@@ -148,16 +144,14 @@ class Scheduler {
   bool EndIfDone(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
   void KeepCuts(Sequence& sequence, int before);
   void FreeFollowers(Sequence& sequence);
-  void CorrectChunks(int64_t step_us);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
 
   const SchedulerOptions options_;
   KvSpace& kv_;
   FairQueue queue_;  // whoever waits, or runs with more than one token to compute
-  StepModel model_;
+  ChunkControl chunks_;
   DraftControl draft_control_;
   DraftControl::Step draft_step_;
-  double chunk_scale_ = 1;  // shortens chunks where time is not as linear as the model
   int max_sequence_tokens_ = 0;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
   std::vector<Sequence*> running_;
@@ -170,7 +164,8 @@ class Scheduler {
   std::vector<Sequence*> planned_;
   std::vector<Sequence*> decoders_;  // PlanDecodes', kept for its memory
   StepShape shape_;
-  int left_rows_ = 0;  // that the step may still compute to score prompts
+  bool prompts_have_more_ = false;  // than the step had time for
+  int left_rows_ = 0;               // that the step may still compute to score prompts
   std::vector<SeqId> sitting_out_;
   bool in_step_ = false;
   bool start_blocked_ = false;  // nobody more starts in this step

@@ -95,7 +95,7 @@ TEST_F(SchedulerTest, StreamsGoFirstAndPromptsFillTheRestOfTheBound) {
     EXPECT_GE(counts.size(), 8u) << "a stream paused";
     longest_us = std::max(longest_us, step_us_);
   }
-  EXPECT_LE(longest_us, 55'000);
+  EXPECT_LE(longest_us, 58'000);      // a trial may take 1.15 times the bound
   EXPECT_LT(steps, 8000 / 300 + 30);  // and the bound is used: some 390 tokens fit beside streams
 }
 

@@ -57,7 +57,7 @@ struct EngineSnapshot {
   SchedulerLoad load;
   SchedulerTotals totals;
   KvCounts full, window;
-  std::array<double, 4> step_model{};  // a, b, c, d of StepModel
+  StepModel::Terms step_model{};  // its coefficients
   StepTimes steps;
   StepHistogram step_histogram;
   MaskTotals masks;

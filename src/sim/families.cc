@@ -18,9 +18,8 @@ SimScenario Machine(uint64_t seed, int full_blocks, int window_blocks) {
   scenario.seed = seed;
   scenario.layout.full = {.block_bytes = 64, .num_blocks = full_blocks};
   scenario.layout.window = {.block_bytes = 64, .num_blocks = window_blocks, .window = 32};
-  std::vector<TimingModel::Point> points = TimingModel::TwentyB().points();
-  for (TimingModel::Point& point : points) point.us *= 0.1;
-  scenario.timing = TimingModel(std::move(points), 0.05);
+  scenario.timing = TimingModel::TwentyB().Times(0.1);
+  scenario.options.scheduler.experts = scenario.timing.experts().counts;
   scenario.noise = 0.05;
   scenario.options.scheduler.itl_target_us = 60'000;
   scenario.options.scheduler.quiet_step_us = 100'000;
@@ -120,6 +119,19 @@ SimScenario LongPromptScenario(uint64_t seed) {
     scenario.clients.push_back(
         Ask(random, 700'000 + 1'500'000 * i, 2, random.Between(500, 1500), 8));
   }
+  return scenario;
+}
+
+SimScenario PromptsAtOnceScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 2048, 512);
+  scenario.noise = 0.15;
+  scenario.options.scheduler.min_chunk = 8;
+  for (int i = 0; i < 8; ++i) {
+    scenario.clients.push_back(Ask(random, 1000 * i, 1, random.Between(16, 64), 600));
+  }
+  const double at_us = 1'500'000 + random.Exponential(200'000);
+  for (int i = 0; i < 16; ++i) scenario.clients.push_back(Ask(random, at_us, 2, 500, 8));
   return scenario;
 }
 

@@ -171,6 +171,18 @@ void AddHabits(SimRandom& random, SimScenario& scenario) {
   scenario.habit = random.Pick(kHabits, 4);
 }
 
+// Mixtures of experts, which the engine mostly knows of.
+void AddExperts(SimRandom& random, double step_us, SimScenario& scenario) {
+  if (!random.Chance(0.4)) return;
+  ExpertTiming experts;
+  experts.counts.total = random.Around(2, 128);
+  experts.counts.active = random.Between(1, std::min(8, experts.counts.total));
+  experts.us = step_us * 4 * random.Share();
+  const TimingModel& dense = scenario.timing;
+  scenario.timing = TimingModel(dense.points(), dense.us_per_position(), experts);
+  if (random.Chance(0.8)) scenario.options.scheduler.experts = experts.counts;
+}
+
 }  // namespace
 
 SimScenario RandomScenario(uint64_t seed) {
@@ -186,6 +198,7 @@ SimScenario RandomScenario(uint64_t seed) {
   scenario.clients = RandomClients(random, scenario.vocab, step_us, until_us);
   AddTroubles(random, step_us, until_us, scenario);
   AddHabits(random, scenario);
+  AddExperts(random, step_us, scenario);
   return scenario;
 }
 

@@ -40,6 +40,8 @@ struct SimScenario {
   double noise = 0;        // a step takes up to this share longer or shorter
   double stall_share = 0;  // of the steps take `stall_us` longer
   int64_t stall_us = 0;
+  double slow_factor = 1;  // steps that begin in [slow_from_us, slow_to_us) take so much longer
+  int64_t slow_from_us = 0, slow_to_us = 0;
   double fail_share = 0;  // of the steps fail
   double jump_share = 0;  // of the steps are followed by a jump of the clock: a suspended machine
   int64_t jump_us = 0;
@@ -61,6 +63,8 @@ SimScenario ShareScenario(uint64_t seed);
 SimScenario StarvationScenario(uint64_t seed);
 // Streams decode while long prompts arrive.
 SimScenario LongPromptScenario(uint64_t seed);
+// Eight streams decode; then sixteen prompts of 500 tokens come at once.
+SimScenario PromptsAtOnceScenario(uint64_t seed);
 // Turn after turn of a few chats on a machine with room for all of them.
 SimScenario ChatScenario(uint64_t seed);
 

@@ -245,6 +245,11 @@ Status Simulation::OnStep(const StepPlan& plan) {
   outcome_.num_tokens += static_cast<int64_t>(plan.tokens.size());
   double us = scenario_.timing.StepUs(plan);
   us *= 1 + scenario_.noise * (2 * random_.Share() - 1);
+  const int64_t since_us = clock_.now_us() - kStartUs;
+  if (since_us >= scenario_.slow_from_us && since_us < scenario_.slow_to_us) {
+    outcome_.lost_us += static_cast<int64_t>(us * (scenario_.slow_factor - 1));
+    us *= scenario_.slow_factor;
+  }
   if (random_.Chance(scenario_.stall_share)) {
     us += static_cast<double>(scenario_.stall_us);
     outcome_.lost_us += scenario_.stall_us;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a step takes on some machine, without running it: a curve over the tokens of the step,
-// and so much for every position they look at. Calibrated by `hearth bench`.
+// so much for every position they look at, and for the experts they choose. Calibrated by `hearth
+// bench`.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,7 +9,14 @@
 #include "backend/backend.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "engine/step_model.h"
 namespace hearth {
+
+// A step reads the experts that its tokens choose; to read all of them takes `us`.
+struct ExpertTiming {
+  ExpertCounts counts;
+  double us = 0;
+};
 
 class TimingModel {
  public:
@@ -17,7 +25,7 @@ class TimingModel {
   };
   // `points` ascend in tokens. Between two of them time is linear; beyond the last the slope of the
   // last two goes on; below the first the time is the first's.
-  TimingModel(std::vector<Point> points, double us_per_position);
+  TimingModel(std::vector<Point> points, double us_per_position, const ExpertTiming& experts = {});
 
   // From the file that `hearth bench --json` writes: decode cases without context and the prefill
   // case give the curve, cases with context the rest. kInvalid when there is too little.
@@ -29,10 +37,14 @@ class TimingModel {
   double StepUs(const StepPlan& plan) const;
   const std::vector<Point>& points() const { return points_; }
   double us_per_position() const { return us_per_position_; }
+  const ExpertTiming& experts() const { return experts_; }
+  // The same machine, so many times slower.
+  TimingModel Times(double factor) const;
 
  private:
   std::vector<Point> points_;
   double us_per_position_;
+  ExpertTiming experts_;
 };
 
 // Positions that the tokens of a slice look at, over all of them.

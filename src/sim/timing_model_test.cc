@@ -66,5 +66,13 @@ TEST(TimingModel, TheBuiltInOneDecodesTenTokensASecond) {
   EXPECT_NEAR(512e6 / model.StepUs(512, 0), 150, 1);
 }
 
+TEST(TimingModel, AStepReadsTheExpertsThatItsTokensChoose) {
+  const TimingModel model({{1, 100}, {101, 200}}, 0, {{32, 4}, 1000});
+  EXPECT_DOUBLE_EQ(model.StepUs(1, 0), 100 + 125);
+  EXPECT_DOUBLE_EQ(model.StepUs(2, 0), 101 + 1000 * (1 - 0.875 * 0.875));
+  EXPECT_NEAR(model.StepUs(101, 0), 1200, 0.01);
+  EXPECT_NEAR(model.Times(3).StepUs(51, 7), 3 * model.StepUs(51, 7), 1e-6);
+}
+
 }  // namespace
 }  // namespace hearth

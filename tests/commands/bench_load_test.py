@@ -63,6 +63,15 @@ def main():
         beside = gaps(streams, prompt["from_s"], prompt["to_s"])
         expect(prompt["between_tokens_s"]["count"] == len(beside), "gaps beside the prompt")
         expect("the longest pause" in out, f"the table: {out}")
+        out, record = load(folder, "--long-prompt", "100", "--prompts", "4", "--streams", "2",
+                           "--itl-target", "100")
+        prompts = record["long_prompt"]
+        waits = sorted(r["heard_s"][0] - r["sent_s"] for r in prompts["replies"])
+        expect(len(waits) == 4, "as many prompts as asked for")
+        expect(abs(prompts["first_token_s"]["p50"] - waits[1]) < 1e-9, "their median wait")
+        expect(all(r["sent_s"] - prompts["from_s"] < 1 for r in prompts["replies"]), "all at once")
+        expect(sum(step[3] for step in prompts["steps"]) >= 400, "steps say what they read")
+        expect("then come 4 prompts of 100 tokens" in out, f"the table: {out}")
     code, _, err = hearth("bench", "load", "--model", "/nonexistent.gguf")
     expect(code == 1 and "/nonexistent.gguf" in err, f"a missing model is named: {err!r}")
     expect(hearth("bench", "load", "--model", MODEL, "--rate", "1", "--clients", "2")[0] == 2,

@@ -20,6 +20,8 @@ SimScenario Make(Family family, uint64_t seed) {
       return QuietTenantScenario(seed, Neighbour::kFlood);
     case Family::kShare:
       return ShareScenario(seed);
+    case Family::kPrompts:
+      return PromptsAtOnceScenario(seed);
   }
   return RandomScenario(seed);
 }
@@ -60,6 +62,20 @@ std::string CheckLongPrompt(const SimScenario& scenario, const SimOutcome& outco
                   bound_us * 1e-3);
   }
   return {};
+}
+
+// Sixteen prompts beside them change nothing of that, and are read in the time that is left.
+std::string CheckPrompts(const SimScenario& scenario, const SimOutcome& outcome) {
+  // 8,000 tokens in steps of 20, each as long as the bound.
+  const int64_t most_us = 8000 / 20 * scenario.options.scheduler.itl_target_us;
+  for (size_t i = 8; i < outcome.fates.size(); ++i) {
+    const RequestRecord& record = outcome.fates[i].record;
+    if (record.first_token_us - record.arrived_us > most_us) {
+      return Printf("client %zu waited %.2f s for its first token", i,
+                    static_cast<double>(record.first_token_us - record.arrived_us) * 1e-6);
+    }
+  }
+  return CheckLongPrompt(scenario, outcome);
 }
 
 // A next turn finds all of the turn before it.
@@ -104,7 +120,8 @@ double QuietUs(const SimOutcome& outcome) {
 }  // namespace
 
 const char* NameOf(Family family) {
-  constexpr const char* kNames[] = {"random", "starvation", "long", "chat", "quiet", "share"};
+  constexpr const char* kNames[] = {"random", "starvation", "long",   "chat",
+                                    "quiet",  "share",      "prompts"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -153,6 +170,7 @@ SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace)
   result.counts = CountsOf(outcome);
   if (!result.failure.empty()) return result;
   if (family == Family::kStarvation) result.failure = CheckStarvation(scenario, outcome);
+  if (family == Family::kPrompts) result.failure = CheckPrompts(scenario, outcome);
   if (family == Family::kLongPrompt) result.failure = CheckLongPrompt(scenario, outcome);
   if (family == Family::kChat) result.failure = CheckChat(scenario, outcome);
   if (family == Family::kShare) result.failure = CheckShare(outcome);

@@ -8,9 +8,10 @@
 #include "sim/simulation.h"
 namespace hearth::testing {
 
-enum class Family : uint8_t { kRandom, kStarvation, kLongPrompt, kChat, kQuiet, kShare };
+enum class Family : uint8_t { kRandom, kStarvation, kLongPrompt, kChat, kQuiet, kShare, kPrompts };
 inline constexpr Family kFamilies[] = {Family::kRandom, Family::kStarvation, Family::kLongPrompt,
-                                       Family::kChat,   Family::kQuiet,      Family::kShare};
+                                       Family::kChat,   Family::kQuiet,      Family::kShare,
+                                       Family::kPrompts};
 const char* NameOf(Family family);
 
 // What the seeds met, to show that the promises were put to the test.

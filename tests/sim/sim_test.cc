@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   if (!hearth::testing::ReadFlags(argc, argv, flags)) {
     std::fprintf(
         stderr,
-        "usage: sim_test [random|starvation|long|chat|quiet|share] [--first N] [--count N] "
+        "usage: sim_test [random|starvation|long|chat|quiet|share|prompts] [--first N] [--count N] "
         "[--every N] [--seed N] [--trace]\n");
     return 2;
   }

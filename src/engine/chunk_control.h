@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many tokens of prompts a step may have: as many as fit the step's time by what the steps
+// before it taught.
+#pragma once
+#include <cstdint>
+
+#include "engine/step_model.h"
+namespace hearth {
+
+struct ChunkOptions {
+  int min_chunk = 8;  // SchedulerOptions has the meaning of these
+  int max_step_tokens = 2048;
+  int64_t itl_target_us = 200'000;
+  int64_t quiet_step_us = 1'000'000;
+  ExpertCounts experts;
+};
+
+// A step is Begin, any number of Fits, Observe; one that failed is not observed. Pure: the same
+// steps give the same chunks. Thread: one.
+class ChunkControl {
+ public:
+  explicit ChunkControl(const ChunkOptions& options);
+
+  // The step has these streams in it, and no prompt yet.
+  void Begin(const StepShape& streams);
+  // How many tokens the step may take, beside what `shape` has already, of a prompt of which
+  // `position` tokens are computed; 0 when it is full. A step always takes min_chunk in all.
+  int Fits(const StepShape& shape, int position);
+  // The step had this shape and took so long. `has_more`: prompts had more to give than fitted.
+  void Observe(const StepShape& shape, bool has_more, int64_t us);
+
+  const StepModel& model() const { return model_; }
+  double limit_us() const { return limit_us_; }  // of the step that began last
+
+  // Chunks that are chosen to learn from.
+  enum class Trial : uint8_t { kNone, kLarger, kLeast };
+  Trial trial() const { return trial_; }
+
+ private:
+  int Within(double us, const StepShape& shape, int position) const;
+  int Total(const StepShape& shape, int position) const;
+  void Learn(const StepShape& shape, bool has_more, double took_us);
+  void Correct(const StepShape& shape, double took_us);
+  void JudgeTrial(bool has_more, double took_us);
+
+  const ChunkOptions options_;
+  StepModel model_;
+  StepShape streams_;
+  double limit_us_ = 0;
+  double least_us_ = 0;  // with experts: the bound, or a step that reads them all if that is more
+  double scale_ = 1;     // shortens chunks while steps take longer than the model says
+  double allowance_;     // with experts: of least_us_, for prompts
+  int largest_ = 0;      // chunk so far
+  Trial trial_ = Trial::kNone;
+  int trial_total_ = 0;  // of a larger one; 0: not decided
+  // Steps beside streams until the next ones.
+  int trial_every_, until_trial_, until_least_;
+};
+
+}  // namespace hearth
