@@ -121,58 +121,81 @@ struct alignas(64) Totals {
   float at[kPanels<kKind>][kBlockRows][kPanelRows];
 };
 
-template <PackKind kKind>
-inline __m512i MinSum(const Unit<kKind>& unit, int panel, const Activations& x, int64_t token,
-                      int n) {
+// The minima's part of kCount neighbouring tokens: each pair of minima is loaded once for all.
+template <PackKind kKind, int kCount>
+inline void MinSums(const Unit<kKind>& unit, int panel, const Activations& x, int64_t token, int n,
+                    __m512i (&out)[kCount]) {
   constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
   constexpr int kAll = kSixteen ? 16 : 8;
-  const int64_t at = token * x.num_blocks * (kSixteen ? 2 : 1) + n * kAll;
-  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + at;
-  const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + at;
-  __m512i high = _mm512_setzero_si512(), low = _mm512_setzero_si512();
+  const int64_t stride = int64_t{x.num_blocks} * (kSixteen ? 2 : 1);
+  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + token * stride + n * kAll;
+  const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + token * stride + n * kAll;
+  __m512i high[kCount], low[kCount];
+#pragma GCC unroll 4
+  for (int t = 0; t < kCount; ++t) high[t] = low[t] = _mm512_setzero_si512();
 #pragma GCC unroll 8
   for (int i = 0; i < kAll / 2; ++i) {
     const __m512i pair = _mm512_load_si512(unit.min_pairs[panel][i]);
-    high = _mm512_dpwssd_epi32(high, pair, Broadcast32(hi + 2 * i));
-    low = _mm512_dpwssd_epi32(low, pair, Broadcast32(lo + 2 * i));
+#pragma GCC unroll 4
+    for (int t = 0; t < kCount; ++t) {
+      high[t] = _mm512_dpwssd_epi32(high[t], pair, Broadcast32(hi + t * stride + 2 * i));
+      low[t] = _mm512_dpwssd_epi32(low[t], pair, Broadcast32(lo + t * stride + 2 * i));
+    }
   }
-  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+#pragma GCC unroll 4
+  for (int t = 0; t < kCount; ++t) {
+    out[t] = _mm512_add_epi32(_mm512_slli_epi32(high[t], 8), low[t]);
+  }
 }
 
-// Up to `count` more tokens. Tiles 0 to 3 hold, one after the other in `ints`: hi and lo with the
-// first tile of weights, hi and lo with the second.
+// Tokens [t, t + kCount) of a tile. Tiles 0 to 3 hold, one after the other in `ints`: hi and lo
+// with the first tile of weights, hi and lo with the second.
+template <PackKind kKind, int kCount>
+inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
+                      const Sums<kKind>& sums, float (*totals)[kPanelRows]) {
+  const Unit<kKind>& unit = *sums.unit;
+  const int64_t token = sums.first + t;
+  [[maybe_unused]] __m512i minima[kCount];
+  if constexpr (SuperLayoutOf(kKind).has_min) {
+    MinSums<kKind, kCount>(unit, p, x, token, sums.n, minima);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kCount; ++i) {
+    const __m512 x_scale = _mm512_set1_ps(x.scale[(token + i) * x.num_chunks + sums.n]);
+    const int32_t* at = ints + p * 2 * kTileInts + (t + i) * kPanelRows;
+    __m512i high = _mm512_load_si512(at), low = _mm512_load_si512(at + kTileInts);
+    if constexpr (!kOnePlane<kKind>) {
+      high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_load_si512(at + 2 * kTileInts));
+      low = _mm512_add_epi32(_mm512_slli_epi32(low, 8), _mm512_load_si512(at + 3 * kTileInts));
+    } else if constexpr (kNegated<kKind>) {
+      high = _mm512_sub_epi32(_mm512_setzero_si512(), high);
+      low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
+    }
+    const __m512 scale = _mm512_mul_ps(_mm512_load_ps(unit.d[p]), x_scale);
+    __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(totals[i]);
+    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale),
+                          sum);
+    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
+    if constexpr (SuperLayoutOf(kKind).has_min) {
+      const __m512 min_scale = _mm512_mul_ps(_mm512_load_ps(unit.dmin[p]), x_scale);
+      sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(minima[i]), min_scale, sum);
+    }
+    _mm512_store_ps(totals[i], sum);
+  }
+}
+
+// Up to `count` more tokens.
 template <PackKind kKind>
 inline void UseSums(const Activations& x, const int32_t* ints, int count, Sums<kKind>& sums,
                     int begin, Totals<kKind>& totals) {
   if (sums.unit == nullptr) return;
-  const Unit<kKind>& unit = *sums.unit;
   const int stop = sums.next + count < sums.end ? sums.next + count : sums.end;
-  for (int t = sums.next; t < stop; ++t) {
-    const int64_t token = sums.first + t;
-    const __m512 x_scale = _mm512_set1_ps(x.scale[token * x.num_chunks + sums.n]);
-    for (int p = 0; p < (kOnePlane<kKind> ? sums.panels : 1); ++p) {
-      const int32_t* at = ints + p * 2 * kTileInts + t * kPanelRows;
-      __m512i high = _mm512_load_si512(at), low = _mm512_load_si512(at + kTileInts);
-      if constexpr (!kOnePlane<kKind>) {
-        high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_load_si512(at + 2 * kTileInts));
-        low = _mm512_add_epi32(_mm512_slli_epi32(low, 8), _mm512_load_si512(at + 3 * kTileInts));
-      } else if constexpr (kNegated<kKind>) {
-        high = _mm512_sub_epi32(_mm512_setzero_si512(), high);
-        low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
-      }
-      const __m512 scale = _mm512_mul_ps(_mm512_load_ps(unit.d[p]), x_scale);
-      float* total = totals.at[p][token - begin];
-      __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(total);
-      sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale),
-                            sum);
-      sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
-      if constexpr (SuperLayoutOf(kKind).has_min) {
-        const __m512i exact = MinSum<kKind>(unit, p, x, token, sums.n);
-        const __m512 min_scale = _mm512_mul_ps(_mm512_load_ps(unit.dmin[p]), x_scale);
-        sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), min_scale, sum);
-      }
-      _mm512_store_ps(total, sum);
-    }
+  for (int p = 0; p < (kOnePlane<kKind> ? sums.panels : 1); ++p) {
+    // The tile may begin before the block of tokens, but nothing of that is still to do.
+    float(*total)[kPanelRows] = totals.at[p] + (sums.first + sums.next - begin);
+    int t = sums.next;
+    for (; t + 4 <= stop; t += 4, total += 4) UseTokens<kKind, 4>(x, ints, t, p, sums, total);
+    for (; t < stop; ++t, ++total) UseTokens<kKind, 1>(x, ints, t, p, sums, total);
   }
   sums.next = stop;
 }
