@@ -77,8 +77,7 @@ inline Seen SeenBy(const Work& w, const Span& span, int first, int last) {
 
 inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlockTokens; }
 
-// --- Few rows: codes are widened by each tile
-// -----------------------------------------------------
+// --- Few rows: codes are widened by each tile ----------------------------------------------------
 
 // Memory is asked for what comes kAhead blocks later: first the keys of a span, then its values,
 // then the next span's keys. Further ahead was slower.
