@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a group's samples to what people read: best of each row and program, tables, a picture."""
 import json
+import pathlib
 
 import picture
 from asked import ASKED, best
@@ -117,6 +118,16 @@ def markdown(group, samples, shares, claims, sticks, intro):
     return "\n".join([*lines, *asked_lines(claims), *yardstick_lines(sticks)])
 
 
+def without_places(runs):
+    """The runs, with a model that is called by its folder called by that folder's name alone."""
+    kept = json.loads(json.dumps(runs))
+    for run in kept:
+        model = (run.get("detail") or {}).get("model")
+        if model:
+            model["name"] = pathlib.PurePosixPath(model["name"]).name
+    return kept
+
+
 def write(folder, group, runs, versions, machine, threads):
     if not runs:
         print(f"peers: {group.name}: nothing measured yet")
@@ -126,7 +137,8 @@ def write(folder, group, runs, versions, machine, threads):
     claims, sticks = judged(group, samples, shares), yardsticks(runs)
     record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name,
               "machine": machine, "threads": threads, "versions": versions, "samples": samples,
-              "of_stream_read": shares, "yardsticks": sticks, "runs": runs}
+              "of_stream_read": shares, "yardsticks": sticks,
+              "runs": without_places(runs)}
     (folder / f"{group.name}.json").write_text(json.dumps(record, indent=1) + "\n",
                                                encoding="utf-8")
     intro = conditions(runs, samples, versions, machine, threads)
