@@ -89,3 +89,22 @@ template <PackKind kKind>
 inline __m512 Factors(const uint8_t* unit, int which) {  // 0: d, 1: dmin
   return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(unit + which * 32)));
 }
+
+inline __m512i Broadcast32(const void* at) {
+  int32_t value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return _mm512_set1_epi32(value);
+}
+
+// The float steps of a superblock, in their order: first its exact sums, then its minima.
+[[gnu::always_inline]] inline __m512 AddExact(__m512i high, __m512i low, __m512 d, __m512 x_scale,
+                                              __m512 sum) {
+  const __m512 scale = _mm512_mul_ps(d, x_scale);
+  sum =
+      _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale), sum);
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
+}
+[[gnu::always_inline]] inline __m512 TakeMinima(__m512i exact, __m512 dmin, __m512 x_scale,
+                                                __m512 sum) {
+  return _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_mul_ps(dmin, x_scale), sum);
+}

@@ -41,11 +41,8 @@ KernelTable MakeTable() {
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
   AddAmxSupers(table);
-  table.matmul[static_cast<int>(PackKind::kQ4_0)] = MatmulBlocks;
-  table.matmul[static_cast<int>(PackKind::kQ4_1)] = MatmulBlocks;
-  table.matmul[static_cast<int>(PackKind::kQ5_0)] = MatmulBlocks;
-  table.matmul[static_cast<int>(PackKind::kQ5_1)] = MatmulBlocks;
-  table.matmul[static_cast<int>(PackKind::kIq4Nl)] = MatmulBlocks;
+  BlockKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = MatmulBlocks; });
   return table;
 }
 

@@ -22,6 +22,7 @@ void AmxFinishMxfp4(const MatmulArgs& args, int panel_begin, int panel_end, int 
 
 static constexpr int kTileRows = 16;  // tokens of a tile
 static constexpr int kTileInts = kTileRows * kPanelRows;
+static constexpr int kTileBytes = 1024;  // of a full tile
 
 // What LDTILECFG reads. Tiles 0 to 3 sum, [tokens][16 rows of weights]; 4 and 5 hold activations,
 // [tokens][depth columns]; 6 and 7 weights, [depth / 4][16 rows of weights][4 columns].
@@ -52,17 +53,5 @@ static constexpr ShapesByTokens ShapesOfDepth(int depth) {
 // reads: this keeps memory accesses before it and after it where they are. For the same reason the
 // shapes live in static memory.
 static inline void TileFence() { __asm__ volatile("" ::: "memory"); }
-
-// Tokens [begin, end) of a panel, whose sums lie side by side, to their rows of y.
-static inline void StoreTotals(const MatmulArgs& args, int panel, int begin, int end,
-                               const float (*totals)[kPanelRows]) {
-  const float* bias = args.bias == nullptr ? nullptr : args.bias + panel * kPanelRows;
-  for (int64_t t = begin; t < end; ++t) {
-    __m512 sum = _mm512_load_ps(totals[t - begin]);
-    // Not plus zero without a bias: that would turn -0 into 0.
-    if (bias != nullptr) sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias));
-    _mm512_storeu_ps(args.y + t * args.y_stride + panel * kPanelRows, sum);
-  }
-}
 
 }  // namespace hearth

@@ -14,6 +14,8 @@
 namespace hearth {
 namespace {
 
+#include "cpu/amx_tile_steps.inl"
+
 // Tokens that are taken through all chunks before the next: their halves, 5760 bytes a token for
 // gpt-oss, must stay in L2 while the weights pass.
 constexpr int kBlockRows = 128;
@@ -28,7 +30,7 @@ struct Weights {
   int64_t next;      // bytes from a line of this chunk to the line that will be unpacked after it
   int64_t jump;      // bytes to the panels after these
   int header_lines;  // of those panels, to be asked for during this chunk
-  alignas(64) int8_t tiles[kSteps][kPanels][kTile];
+  alignas(64) int8_t tiles[kSteps][kPanels][kTileBytes];
   // Of this chunk and the one before it, whose last sums are still to be used.
   alignas(64) float base[2][kPanels][kPanelRows];
 
@@ -67,7 +69,7 @@ struct Weights {
         // To L2 only: L1 is full of weight tiles.
         UnpackBlock<FetchTo::kSecondCache>(shifts[p] + block * kPanelRows,
                                            nibbles[p] + block * kBlockBytes, next,
-                                           tiles[step][p] + half * (kTile / 2));
+                                           tiles[step][p] + half * (kTileBytes / 2));
       }
     }
   }
@@ -99,60 +101,6 @@ inline void UseSums(Sums& sums, int count, int64_t y_stride, int num_chunks) {
     }
   }
   sums.next = end;
-}
-
-// The activations go around L1, or they would drive the weight tiles out of it.
-template <int kPanels>
-inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride,
-                    const int8_t (&weights)[kPanels][kTile]) {
-  _tile_stream_loadd(4, hi, stride);
-  _tile_loadd(6, weights[0], 64);
-  _tile_dpbssd(0, 4, 6);
-  if constexpr (kPanels == 2) {
-    _tile_loadd(7, weights[1], 64);
-    _tile_dpbssd(2, 4, 7);
-  }
-  _tile_stream_loadd(5, lo, stride);
-  _tile_dpbssd(1, 5, 6);
-  if constexpr (kPanels == 2) _tile_dpbssd(3, 5, 7);
-}
-
-// The first step of new tokens: each sum of the tokens before goes to `out` just before its tile is
-// needed, when it has long been finished. Stored all at once after their last step, they would hold
-// up the loads behind them.
-template <int kPanels>
-inline void SwapStep(const int8_t* hi, const int8_t* lo, int64_t stride,
-                     const int8_t (&weights)[kPanels][kTile], int32_t* out) {
-  _tile_stream_loadd(4, hi, stride);
-  _tile_loadd(6, weights[0], 64);
-  _tile_stored(0, out, 64);
-  _tile_zero(0);
-  _tile_dpbssd(0, 4, 6);
-  if constexpr (kPanels == 2) {
-    _tile_loadd(7, weights[1], 64);
-    _tile_stored(2, out + 2 * kTileInts, 64);
-    _tile_zero(2);
-    _tile_dpbssd(2, 4, 7);
-  }
-  _tile_stream_loadd(5, lo, stride);
-  _tile_stored(1, out + kTileInts, 64);
-  _tile_zero(1);
-  _tile_dpbssd(1, 5, 6);
-  if constexpr (kPanels == 2) {
-    _tile_stored(3, out + 3 * kTileInts, 64);
-    _tile_zero(3);
-    _tile_dpbssd(3, 5, 7);
-  }
-}
-
-template <int kPanels>
-inline void StoreTiles(int32_t* out) {
-  _tile_stored(0, out, 64);
-  _tile_stored(1, out + kTileInts, 64);
-  if constexpr (kPanels == 2) {
-    _tile_stored(2, out + 2 * kTileInts, 64);
-    _tile_stored(3, out + 3 * kTileInts, 64);
-  }
 }
 
 // Rows [begin, end) of the activations through one or two panels. The vectors work on the tokens

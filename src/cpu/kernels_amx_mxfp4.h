@@ -11,7 +11,6 @@ namespace hearth {
 
 static constexpr int kStep = 64;  // columns that one tile instruction sums
 static constexpr int kSteps = kChunk / kStep;
-static constexpr int kTile = 1024;       // bytes of a full tile
 static constexpr int kBlockBytes = 256;  // nibbles of a block
 
 // Twice E2M1, shifted: entry 16 * shift + code; and each of 16 bytes four times.

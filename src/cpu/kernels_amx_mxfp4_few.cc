@@ -24,8 +24,8 @@ constexpr ShapesByTokens kShapes = ShapesOfDepth(kStep);
 // What one step's tiles are loaded from.
 template <int kPanels>
 struct alignas(64) Step {
-  int8_t weights[kPanels][kTile];
-  int8_t tokens[kTile];  // the high halves of all tokens, then the low ones
+  int8_t weights[kPanels][kTileBytes];
+  int8_t tokens[kTileBytes];  // the high halves of all tokens, then the low ones
 };
 
 template <int kPanels>
@@ -78,7 +78,7 @@ class Product {
       // Columns past the end meet activations of zero, so they may be anything.
       UnpackOne(panels_ + p * panel_bytes_, 2 * step, out.weights[p]);
       if (2 * step + 1 < blocks_) {
-        UnpackOne(panels_ + p * panel_bytes_, 2 * step + 1, out.weights[p] + kTile / 2);
+        UnpackOne(panels_ + p * panel_bytes_, 2 * step + 1, out.weights[p] + kTileBytes / 2);
       }
     }
   }

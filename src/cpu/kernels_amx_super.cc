@@ -14,10 +14,10 @@
 namespace hearth {
 namespace {
 
+#include "cpu/amx_tile_steps.inl"
 #include "cpu/avx512_super.inl"
 
 constexpr int kGroups = 4;       // of 64 columns, one tile step each
-constexpr int kTile = 1024;      // bytes of a full tile
 constexpr int kBlockRows = 128;  // tokens that stay in L2 while the weights pass
 // Fewer tokens are faster on the vectors of AVX-512, whose kernel unpacks once for eight.
 constexpr int kFewestTokens = 9;
@@ -36,7 +36,7 @@ constexpr int kPanels = kOnePlane<kKind> ? 2 : 1;
 // A superblock of one or two panels, ready for tiles.
 template <PackKind kKind>
 struct Unit {
-  alignas(64) int8_t tiles[2][kGroups][kTile];
+  alignas(64) int8_t tiles[kGroups][2][kTileBytes];
   alignas(64) float d[kPanels<kKind>][kPanelRows], dmin[kPanels<kKind>][kPanelRows];
   // Pairs of 16-bit minima: [sub-blocks / 2][row].
   alignas(64) int32_t min_pairs[kPanels<kKind>][8][kPanelRows];
@@ -83,10 +83,10 @@ void UnpackTiles(const uint8_t* from, int panel, int g, Unit<kKind>& to) {
     const __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaau, one, _mm512_slli_epi32(one, 16));
     const Products products = Multiply<kKind>(codes[q], both);
     if constexpr (kOnePlane<kKind>) {
-      _mm512_store_si512(to.tiles[panel][g] + q * 64, LowBytes(products));
+      _mm512_store_si512(to.tiles[g][panel] + q * 64, LowBytes(products));
     } else {
-      _mm512_store_si512(to.tiles[0][g] + q * 64, HighBytes(products));
-      _mm512_store_si512(to.tiles[1][g] + q * 64, LowBytes(products));
+      _mm512_store_si512(to.tiles[g][0] + q * 64, HighBytes(products));
+      _mm512_store_si512(to.tiles[g][1] + q * 64, LowBytes(products));
     }
   }
   if constexpr (kLayout.has_min) {
@@ -98,12 +98,6 @@ void UnpackTiles(const uint8_t* from, int panel, int g, Unit<kKind>& to) {
   if (g > 0) return;
   _mm512_store_ps(to.d[panel], Factors(from, 0));
   _mm512_store_ps(to.dmin[panel], Factors(from, 1));
-}
-
-inline __m512i Broadcast32(const void* at) {
-  int32_t value;
-  __builtin_memcpy(&value, at, sizeof value);
-  return _mm512_set1_epi32(value);
 }
 
 // Sums of one tile of tokens and one superblock, on their way to y.
@@ -171,14 +165,10 @@ inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
       high = _mm512_sub_epi32(_mm512_setzero_si512(), high);
       low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
     }
-    const __m512 scale = _mm512_mul_ps(_mm512_load_ps(unit.d[p]), x_scale);
     __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(totals[i]);
-    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale),
-                          sum);
-    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
+    sum = AddExact(high, low, _mm512_load_ps(unit.d[p]), x_scale, sum);
     if constexpr (SuperLayoutOf(kKind).has_min) {
-      const __m512 min_scale = _mm512_mul_ps(_mm512_load_ps(unit.dmin[p]), x_scale);
-      sum = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(minima[i]), min_scale, sum);
+      sum = TakeMinima(minima[i], _mm512_load_ps(unit.dmin[p]), x_scale, sum);
     }
     _mm512_store_ps(totals[i], sum);
   }
@@ -200,45 +190,16 @@ inline void UseSums(const Activations& x, const int32_t* ints, int count, Sums<k
   sums.next = stop;
 }
 
-inline void SumStep(const int8_t* hi, const int8_t* lo, int64_t stride, const int8_t* first,
-                    const int8_t* second) {
-  _tile_stream_loadd(4, hi, stride);
-  _tile_loadd(6, first, 64);
-  _tile_dpbssd(0, 4, 6);
-  _tile_loadd(7, second, 64);
-  _tile_dpbssd(2, 4, 7);
-  _tile_stream_loadd(5, lo, stride);
-  _tile_dpbssd(1, 5, 6);
-  _tile_dpbssd(3, 5, 7);
-}
-
-// The first step of new tokens: each sum of the tokens before goes to `out` just before its tile is
-// needed, when it has long been finished.
-inline void SwapStep(const int8_t* hi, const int8_t* lo, int64_t stride, const int8_t* first,
-                     const int8_t* second, int32_t* out) {
-  _tile_stream_loadd(4, hi, stride);
-  _tile_loadd(6, first, 64);
-  _tile_stored(0, out, 64);
-  _tile_zero(0);
-  _tile_dpbssd(0, 4, 6);
-  _tile_loadd(7, second, 64);
-  _tile_stored(2, out + 2 * kTileInts, 64);
-  _tile_zero(2);
-  _tile_dpbssd(2, 4, 7);
-  _tile_stream_loadd(5, lo, stride);
-  _tile_stored(1, out + kTileInts, 64);
-  _tile_zero(1);
-  _tile_dpbssd(1, 5, 6);
-  _tile_stored(3, out + 3 * kTileInts, 64);
-  _tile_zero(3);
-  _tile_dpbssd(3, 5, 7);
-}
-
-inline void StoreTiles(int32_t* out) {
-  _tile_stored(0, out, 64);
-  _tile_stored(1, out + kTileInts, 64);
-  _tile_stored(2, out + 2 * kTileInts, 64);
-  _tile_stored(3, out + 3 * kTileInts, 64);
+// Tokens [begin, end) of a panel, whose sums lie side by side, to their rows of y.
+void StoreTotals(const MatmulArgs& args, int panel, int begin, int end,
+                 const float (*totals)[kPanelRows]) {
+  const float* bias = args.bias == nullptr ? nullptr : args.bias + panel * kPanelRows;
+  for (int64_t t = begin; t < end; ++t) {
+    __m512 sum = _mm512_load_ps(totals[t - begin]);
+    // Not plus zero without a bias: that would turn -0 into 0.
+    if (bias != nullptr) sum = _mm512_add_ps(sum, _mm512_loadu_ps(bias));
+    _mm512_storeu_ps(args.y + t * args.y_stride + panel * kPanelRows, sum);
+  }
 }
 
 // Rows [begin, end) of the activations through up to kPanels panels from `panel` on. Where the
@@ -270,11 +231,11 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
       const int8_t* hi = x.hi + int64_t{first} * x.stride + n * kSuper;
       const int8_t* lo = x.lo + int64_t{first} * x.stride + n * kSuper;
       TileFence();
-      SwapStep(hi, lo, x.stride, unit.tiles[0][0], unit.tiles[1][0], ints);
+      SwapStep(hi, lo, x.stride, unit.tiles[0], ints);
       sums = in_tiles;
       for (int g = 1; g < kGroups; ++g) {
         TileFence();
-        SumStep(hi + g * 64, lo + g * 64, x.stride, unit.tiles[0][g], unit.tiles[1][g]);
+        SumStep(hi + g * 64, lo + g * 64, x.stride, unit.tiles[g]);
         // Not in the first step: what a tile has just stored cannot be loaded yet.
         if (g > 1) UseSums<kKind>(x, ints, 8, sums, begin, totals);
         // The buffer of the next superblock is free once the sums before were used.
@@ -285,7 +246,7 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
     }
     while (unpacked < kGroups) unpack(n + 1, unpacked++);
   }
-  StoreTiles(ints);
+  StoreTiles<2>(ints);
   TileFence();
   UseSums<kKind>(x, ints, kTileRows, in_tiles, begin, totals);
   for (int p = 0; p < panels && p < kPanels<kKind>; ++p) {
@@ -313,12 +274,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 }  // namespace
 
 void AddAmxSupers(KernelTable& table) noexcept {
-  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
-  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
-  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
-  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
-  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
-  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+  SuperKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }
 
 }  // namespace hearth

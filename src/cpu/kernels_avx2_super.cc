@@ -266,12 +266,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 }  // namespace
 
 void AddAvx2Supers(KernelTable& table) noexcept {
-  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
-  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
-  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
-  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
-  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
-  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+  SuperKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }
 
 }  // namespace hearth

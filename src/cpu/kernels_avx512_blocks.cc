@@ -139,19 +139,11 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
   if (args.x->m > 0) ForTiles(args, args.bias, panel_begin, panel_end, kChoices);
 }
 
-template <PackKind kKind>
-void Add(KernelTable& table) {
-  table.matmul[static_cast<int>(kKind)] = Matmul<kKind>;
-}
-
 }  // namespace
 
 void AddAvx512Blocks(KernelTable& table) noexcept {
-  Add<PackKind::kQ4_0>(table);
-  Add<PackKind::kQ4_1>(table);
-  Add<PackKind::kQ5_0>(table);
-  Add<PackKind::kQ5_1>(table);
-  Add<PackKind::kIq4Nl>(table);
+  BlockKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }
 
 }  // namespace hearth

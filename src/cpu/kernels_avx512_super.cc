@@ -20,12 +20,6 @@ namespace {
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
 }
 
-inline __m512i Broadcast32(const void* at) {
-  int32_t value;
-  __builtin_memcpy(&value, at, sizeof value);
-  return _mm512_set1_epi32(value);
-}
-
 // One token's activations.
 struct Token {
   Token(const Activations& x, int t)
@@ -220,15 +214,11 @@ void Tile(const MatmulArgs& args, const Place& place) {
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) {
         const Token x(*args.x, place.token + t);
-        const __m512 x_scale = _mm512_set1_ps(x.scale[n]), scale = _mm512_mul_ps(d, x_scale);
+        const __m512 x_scale = _mm512_set1_ps(x.scale[n]);
         __m512& y = sum[p][t];
-        y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[p][t]),
-                            _mm512_mul_ps(_mm512_set1_ps(256.0f), scale), y);
-        y = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low[p][t]), scale, y);
+        y = AddExact(high[p][t], low[p][t], d, x_scale, y);
         if constexpr (kLayout.has_min) {
-          const __m512i exact = MinSum<kKind>(mins[p], x, n);
-          y = _mm512_fnmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_mul_ps(Factors(at, 1), x_scale),
-                               y);
+          y = TakeMinima(MinSum<kKind>(mins[p], x, n), Factors(at, 1), x_scale, y);
         }
       }
     }
@@ -270,12 +260,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 }  // namespace
 
 void AddAvx512Supers(KernelTable& table) noexcept {
-  table.matmul[static_cast<int>(PackKind::kQ2K)] = Matmul<PackKind::kQ2K>;
-  table.matmul[static_cast<int>(PackKind::kQ3K)] = Matmul<PackKind::kQ3K>;
-  table.matmul[static_cast<int>(PackKind::kQ4K)] = Matmul<PackKind::kQ4K>;
-  table.matmul[static_cast<int>(PackKind::kQ5K)] = Matmul<PackKind::kQ5K>;
-  table.matmul[static_cast<int>(PackKind::kQ6K)] = Matmul<PackKind::kQ6K>;
-  table.matmul[static_cast<int>(PackKind::kIq4Xs)] = Matmul<PackKind::kIq4Xs>;
+  SuperKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }
 
 }  // namespace hearth

@@ -5,10 +5,23 @@
 #include "cpu/kernels.h"
 namespace hearth {
 
+// Formats whose products are made from one template.
+template <PackKind... kKinds>
+struct KindList {
+  // Calls f.operator()<kKind>() for each.
+  template <class F>
+  static void ForEach(F&& f) {
+    (f.template operator()<kKinds>(), ...);
+  }
+};
+using SuperKinds = KindList<PackKind::kQ2K, PackKind::kQ3K, PackKind::kQ4K, PackKind::kQ5K,
+                            PackKind::kQ6K, PackKind::kIq4Xs>;
+using BlockKinds =
+    KindList<PackKind::kQ4_0, PackKind::kQ4_1, PackKind::kQ5_0, PackKind::kQ5_1, PackKind::kIq4Nl>;
+
 void AddScalarFloats(KernelTable& table) noexcept;
 void AddAvx512Floats(KernelTable& table) noexcept;
 void AddAvx2Floats(KernelTable& table) noexcept;
-// Supers: K-quants and IQ4_XS. Blocks: Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL.
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddScalarBlocks(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;

@@ -48,19 +48,11 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
   }
 }
 
-template <PackKind kKind>
-void Add(KernelTable& table) {
-  table.matmul[static_cast<int>(kKind)] = Matmul<kKind>;
-}
-
 }  // namespace
 
 void AddScalarBlocks(KernelTable& table) noexcept {
-  Add<PackKind::kQ4_0>(table);
-  Add<PackKind::kQ4_1>(table);
-  Add<PackKind::kQ5_0>(table);
-  Add<PackKind::kQ5_1>(table);
-  Add<PackKind::kIq4Nl>(table);
+  BlockKinds::ForEach(
+      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }
 
 }  // namespace hearth
