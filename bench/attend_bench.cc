@@ -20,7 +20,6 @@
 #include "cpu/kernel_choice.h"
 #include "cpu/kernels.h"
 #include "cpu/yardstick.h"
-#include "kv/layout.h"
 #include "platform/isa.h"
 #include "platform/memory.h"
 #include "platform/thread_pool.h"

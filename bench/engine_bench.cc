@@ -19,8 +19,7 @@ class IdleBackend : public Backend {
   std::string_view name() const override { return "idle"; }
   KvLayout kv_layout() const override {
     KvLayout layout;
-    layout.full = {64, full_blocks_, 0};
-    layout.window = {64, full_blocks_, 128};
+    layout.groups = {{0, 64, full_blocks_}, {128, 64, full_blocks_}};
     return layout;
   }
   int vocab_size() const override { return vocab_; }
@@ -30,8 +29,8 @@ class IdleBackend : public Backend {
     }
     return Status();
   }
-  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
 
  private:
   int full_blocks_, vocab_;

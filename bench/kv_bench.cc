@@ -12,7 +12,7 @@ namespace hearth {
 namespace {
 
 constexpr int kPromptTokens = 8000;
-constexpr int kPromptBlocks = kPromptTokens / kBlockTokens;
+constexpr int kPromptBlocks = kPromptTokens / kDefaultBlockTokens;
 
 std::vector<Token> Prompt(uint64_t seed) {
   std::vector<Token> tokens(kPromptTokens);
@@ -26,8 +26,8 @@ std::vector<Token> Prompt(uint64_t seed) {
 // gpt-oss's groups, window blocks for every cut and multiple of 512.
 KvLayout Layout(int full_blocks) {
   KvLayout layout;
-  layout.full = {.block_bytes = 393216, .num_blocks = full_blocks, .window = 0};
-  layout.window = {.block_bytes = 393216, .num_blocks = full_blocks / 2 + 1000, .window = 128};
+  layout.groups = {{.window = 0, .block_bytes = 393216, .num_blocks = full_blocks},
+                   {.window = 128, .block_bytes = 393216, .num_blocks = full_blocks / 2 + 1000}};
   return layout;
 }
 

@@ -41,10 +41,10 @@ class ForcingBackend : public Backend {
     }
     return Status();
   }
-  Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) override {
+  Status ReadBlock(int group, BlockId id, std::span<std::byte> out) override {
     return inner_.ReadBlock(group, id, out);
   }
-  Status WriteBlock(KvGroup group, BlockId id, std::span<const std::byte> in) override {
+  Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) override {
     return inner_.WriteBlock(group, id, in);
   }
   std::vector<Token> script;  // prompt and answer; empty: the model's own words
@@ -239,6 +239,7 @@ Status Verify(Backend& backend, int rounds) {
   const SteadyClock clock;
   std::vector<BlockId> table;
   for (int i = 0; i < 8; ++i) table.push_back(static_cast<BlockId>(i));
+  const std::vector<BlockTable> tables(backend.kv_layout().groups.size(), table);
   std::vector<float> logits(16 * vocab);
   uint64_t state = 1;
   const auto run = [&](int first, int count) -> Result<double> {
@@ -251,8 +252,7 @@ Status Verify(Backend& backend, int rounds) {
     slice.count = count;
     slice.num_computed = first;
     slice.num_logits = plan.num_logits_rows = std::min(count, 16);
-    if (backend.kv_layout().full.block_bytes > 0) slice.full = table;
-    if (backend.kv_layout().window.block_bytes > 0) slice.window = table;
+    slice.tables = tables;
     plan.slices = {slice};
     const int64_t began_us = clock.now_us();
     HEARTH_TRY(backend.Run(plan, logits));
@@ -290,7 +290,7 @@ Status Main(int argc, char** argv) {
   HEARTH_ASSIGN(const Model model, OpenModelFor(argv[2], "cpu"));
   CpuOptions options;
   HEARTH_TRY(FillFrom(CpuFlags(), options));
-  options.full_blocks = options.window_blocks = kBlocks;
+  options.kv_blocks = {kBlocks};
   options.max_step_tokens = 512;
   HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
   return mode == "work" ? Work(*backend, argv[2], rounds, argc > 4 ? argv[4] : "")

@@ -31,11 +31,12 @@ struct Steps {
 Steps RunSteps(const Model& model, PhaseTotals* phases) {
   CpuOptions options;
   options.num_threads = 2;
-  options.full_blocks = options.window_blocks = 4;
+  options.kv_blocks = {4};
   options.phases = phases;
   auto backend = OpenCpuBackend(model, options);
   HEARTH_CHECK(backend.ok());
-  const std::vector<BlockId> table = {BlockId{0}, BlockId{1}, BlockId{2}, BlockId{3}};
+  const std::vector<BlockTable> tables(CpuKvLayout(model.spec).groups.size(),
+                                       {BlockId{0}, BlockId{1}, BlockId{2}, BlockId{3}});
   Steps steps;
   int position = 0;
   for (const int count : {12, 8, 1, 1, 1, 1, 1}) {
@@ -43,11 +44,8 @@ Steps RunSteps(const Model& model, PhaseTotals* phases) {
     for (int i = 0; i < count; ++i) {
       plan.tokens.push_back(static_cast<Token>((7 * (position + i) + 3) % model.spec.vocab_size));
     }
-    plan.slices.push_back({.count = count,
-                           .num_computed = position,
-                           .full = table,
-                           .window = table,
-                           .num_logits = 1});
+    plan.slices.push_back(
+        {.count = count, .num_computed = position, .tables = tables, .num_logits = 1});
     plan.num_logits_rows = 1;
     std::vector<float> logits(static_cast<size_t>(model.spec.vocab_size));
     const auto start = std::chrono::steady_clock::now();
@@ -103,8 +101,8 @@ TEST(BenchPhases, CountsDistinctExperts) {
   EXPECT_THAT(of_dense.experts_read, ::testing::Each(7));
 }
 
-constexpr KvLayout kKv{.full = {.block_bytes = 40 * 16, .num_blocks = 0, .window = 0},
-                       .window = {.block_bytes = 24 * 16, .num_blocks = 0, .window = 8}};
+const KvLayout kKv{
+    .groups = {{.window = 0, .block_bytes = 40 * 16}, {.window = 8, .block_bytes = 24 * 16}}};
 
 TEST(BenchPhases, WorkIsSplitByPhase) {
   const Model model = Fixture("gpt-oss");

@@ -7,48 +7,38 @@
 namespace hearth {
 namespace {
 
-int BlocksFor(int tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
-
-int WindowOf(const Model& model) {
-  int window = 0;
-  for (const LayerSpec& layer : model.spec.layers) window = std::max(window, layer.window);
-  return window;
+// How many blocks of each group a sequence of a case takes. Of a group with a window only as many
+// as a step can see at once: older ones are written again.
+std::vector<int> BlocksOf(const KvLayout& layout, const BenchCase& what, int chunk) {
+  const int64_t all = layout.BlocksUpTo(what.depth + what.tokens);
+  std::vector<int> blocks;
+  for (const KvGroupLayout& group : layout.groups) {
+    const int64_t seen = group.window == 0 ? all : layout.BlocksUpTo(group.window + chunk) + 1;
+    blocks.push_back(static_cast<int>(std::min(all, seen)));
+  }
+  return blocks;
 }
 
-// How many blocks of each group a case takes.
-struct Blocks {
-  int full = 0, window = 0;
-};
-
-// Per sequence. Of window blocks only as many as a step can see at once: older ones are written
-// again.
-Blocks BlocksOf(const BenchCase& what, int window, int chunk) {
-  const int full = BlocksFor(what.depth + what.tokens);
-  return {full, std::min(full, BlocksFor(window + chunk) + 1)};
+// The tables of one sequence whose blocks lie from `first` on.
+std::vector<BlockTable> TablesAt(std::span<const int> first, std::span<const int> blocks,
+                                 int num_entries) {
+  std::vector<BlockTable> tables(blocks.size());
+  for (size_t group = 0; group < blocks.size(); ++group) {
+    for (int i = 0; i < num_entries; ++i) {
+      tables[group].push_back(static_cast<BlockId>(first[group] + i % blocks[group]));
+    }
+  }
+  return tables;
 }
 
 }  // namespace
 
-BenchRunner::Place BenchRunner::PlaceAt(const BenchCase& what, int full, int window, int first_full,
-                                        int first_window) {
-  Place place{what, {}, window};
-  for (int s = 0; s < what.sequences; ++s) {
-    Tables tables;
-    for (int i = 0; i < full; ++i) {
-      tables.full.push_back(static_cast<BlockId>(first_full + s * full + i));
-      tables.window.push_back(static_cast<BlockId>(first_window + s * window + i % window));
-    }
-    place.sequences.push_back(std::move(tables));
-  }
-  return place;
-}
-
 Result<BenchRunner> BenchRunner::Make(const Model& model, CpuOptions options,
                                       std::span<const BenchCase> cases, int chunk) {
-  const int window = WindowOf(model);
+  const KvLayout layout = CpuKvLayout(model.spec);
   options.max_step_tokens = chunk;
   // Cases without a context share the first blocks: each writes before it reads.
-  Blocks shared;
+  std::vector<int> next(layout.groups.size());
   for (const BenchCase& what : cases) {
     const int tokens = what.depth + what.tokens;
     if (tokens > model.spec.max_context) {
@@ -57,22 +47,24 @@ Result<BenchRunner> BenchRunner::Make(const Model& model, CpuOptions options,
     }
     options.max_step_tokens = std::max(options.max_step_tokens, what.sequences);
     if (what.depth > 0) continue;
-    const Blocks each = BlocksOf(what, window, chunk);
-    shared.full = std::max(shared.full, what.sequences * each.full);
-    shared.window = std::max(shared.window, what.sequences * each.window);
+    const std::vector<int> each = BlocksOf(layout, what, chunk);
+    for (size_t i = 0; i < next.size(); ++i) {
+      next[i] = std::max(next[i], what.sequences * each[i]);
+    }
   }
-  Blocks next = shared;
   std::vector<Place> places;
   for (const BenchCase& what : cases) {
-    const Blocks each = BlocksOf(what, window, chunk);
-    const Blocks first = what.depth > 0 ? next : Blocks();
-    places.push_back(PlaceAt(what, each.full, each.window, first.full, first.window));
-    if (what.depth == 0) continue;
-    next.full += what.sequences * each.full;
-    next.window += what.sequences * each.window;
+    Place place{what, BlocksOf(layout, what, chunk), {}};
+    std::vector<int> first = what.depth > 0 ? next : std::vector<int>(next.size());
+    const auto entries = static_cast<int>(layout.BlocksUpTo(what.depth + what.tokens));
+    for (int s = 0; s < what.sequences; ++s) {
+      place.sequences.push_back(TablesAt(first, place.blocks, entries));
+      for (size_t i = 0; i < first.size(); ++i) first[i] += place.blocks[i];
+    }
+    if (what.depth > 0) next = first;
+    places.push_back(std::move(place));
   }
-  options.full_blocks = next.full;
-  options.window_blocks = next.window;
+  options.kv_blocks = next;
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
   return BenchRunner(std::move(backend), std::move(places), chunk);
 }
@@ -88,8 +80,7 @@ Status BenchRunner::Prefill(const Tables& tables, int first, int count, bool wan
     slice.count = std::min(count, chunk_);
     for (int i = 0; i < slice.count; ++i) plan.tokens.push_back(RandomToken());
     slice.num_computed = first;
-    slice.full = tables.full;
-    slice.window = tables.window;
+    slice.tables = tables;
     slice.num_logits = wants_logits && slice.count == count ? 1 : 0;
     plan.num_logits_rows = slice.num_logits;
     plan.slices.push_back(slice);
@@ -110,8 +101,7 @@ Status BenchRunner::DecodeStep(const Place& place, int position) {
     slice.first = slice.logits_row = static_cast<int>(plan.slices.size());
     slice.count = slice.num_logits = 1;
     slice.num_computed = position;
-    slice.full = tables.full;
-    slice.window = tables.window;
+    slice.tables = tables;
     plan.slices.push_back(slice);
     plan.tokens.push_back(RandomToken());
   }
@@ -120,11 +110,8 @@ Status BenchRunner::DecodeStep(const Place& place, int position) {
   return backend_->Run(plan, logits_);
 }
 
-Status BenchRunner::Copy(KvGroup group, BlockId from, BlockId to) {
-  const KvLayout layout = backend_->kv_layout();
-  const int64_t size =
-      group == KvGroup::kFull ? layout.full.block_bytes : layout.window.block_bytes;
-  if (size == 0) return Status();
+Status BenchRunner::Copy(int group, BlockId from, BlockId to) {
+  const int64_t size = backend_->kv_layout().group(group).block_bytes;
   std::vector<std::byte> bytes(static_cast<size_t>(size));
   HEARTH_TRY(backend_->ReadBlock(group, from, bytes));
   return backend_->WriteBlock(group, to, bytes);
@@ -134,19 +121,21 @@ Result<bool> BenchRunner::Fill(int index) {
   const Place& place = places_[static_cast<size_t>(index)];
   const int depth = place.what.depth;
   if (depth == 0) return false;
+  const KvLayout layout = backend_->kv_layout();
   const bool copies = depth > kMaxComputed;
-  const int computed = copies ? std::min(depth, std::max(chunk_, kBlockTokens)) : depth;
+  const int computed = copies ? std::min(depth, std::max(chunk_, layout.block_tokens)) : depth;
   for (const Tables& tables : place.sequences) {
     HEARTH_TRY(Prefill(tables, 0, computed, false));
     if (!copies) continue;
-    const int whole = computed / kBlockTokens;  // blocks that are filled to the end
-    for (int i = whole; i < BlocksFor(depth); ++i) {
-      const auto to = static_cast<size_t>(i), from = static_cast<size_t>(i % whole);
-      HEARTH_TRY(Copy(KvGroup::kFull, tables.full[from], tables.full[to]));
-    }
-    for (int i = std::min(whole, place.window_blocks); i < place.window_blocks; ++i) {
-      const auto to = static_cast<size_t>(i), from = static_cast<size_t>(i % whole);
-      HEARTH_TRY(Copy(KvGroup::kWindow, tables.window[from], tables.window[to]));
+    const int whole = computed / layout.block_tokens;  // blocks that are filled to the end
+    for (int group = 0; group < layout.num_groups(); ++group) {
+      const BlockTable& table = tables[static_cast<size_t>(group)];
+      const int64_t filled =
+          std::min<int64_t>(layout.BlocksUpTo(depth), place.blocks[static_cast<size_t>(group)]);
+      for (int i = whole; i < filled; ++i) {
+        const auto to = static_cast<size_t>(i), from = static_cast<size_t>(i % whole);
+        HEARTH_TRY(Copy(group, table[from], table[to]));
+      }
     }
   }
   return copies;

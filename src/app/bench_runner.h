@@ -29,23 +29,19 @@ class BenchRunner {
   Backend& backend() { return *backend_; }
 
  private:
-  struct Tables {
-    std::vector<BlockId> full, window;
-  };
+  using Tables = std::vector<BlockTable>;  // one per group
   struct Place {
     BenchCase what;
+    std::vector<int> blocks;  // of each sequence, by group; used in turn in one with a window
     std::vector<Tables> sequences;
-    int window_blocks = 0;  // of each sequence, used in turn
   };
   BenchRunner(std::unique_ptr<Backend> backend, std::vector<Place> places, int chunk)
       : backend_(std::move(backend)), places_(std::move(places)), chunk_(chunk) {}
-  static Place PlaceAt(const BenchCase& what, int full, int window, int first_full,
-                       int first_window);
   Token RandomToken();
   // Computes tokens [first, first + count) of a sequence, logits of the last if wanted.
   Status Prefill(const Tables& tables, int first, int count, bool wants_logits);
   Status DecodeStep(const Place& place, int position);
-  Status Copy(KvGroup group, BlockId from, BlockId to);
+  Status Copy(int group, BlockId from, BlockId to);
 
   std::unique_ptr<Backend> backend_;
   std::vector<Place> places_;

@@ -75,8 +75,8 @@ Model Fixture(const std::string& family) {
 }
 
 // 40 bytes per token in layers that see everything, 24 in those with a window of 8.
-constexpr KvLayout kKv{.full = {.block_bytes = 40 * 16, .num_blocks = 0, .window = 0},
-                       .window = {.block_bytes = 24 * 16, .num_blocks = 0, .window = 8}};
+const KvLayout kKv{
+    .groups = {{.window = 0, .block_bytes = 40 * 16}, {.window = 8, .block_bytes = 24 * 16}}};
 
 TEST(BenchWork, OneDecodedTokenReadsWhatTheCostsSay) {
   for (const char* family : {"gpt-oss", "llama-tied", "qwen3moe"}) {

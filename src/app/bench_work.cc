@@ -56,7 +56,7 @@ WorkModel::WorkModel(const Model& model) {
     active_share_ = static_cast<double>(spec.n_active_experts) / spec.n_experts;
   }
   head_values_ = static_cast<double>(spec.n_heads) * spec.d_head;
-  for (const LayerSpec& layer : spec.layers) ++(layer.window > 0 ? window_layers_ : full_layers_);
+  for (const LayerSpec& layer : spec.layers) ++layers_[layer.window];
 }
 
 void WorkModel::AddWeights(int tokens, int rows_of_logits, PhaseWork& work) const {
@@ -74,16 +74,17 @@ void WorkModel::AddWeights(int tokens, int rows_of_logits, PhaseWork& work) cons
 
 Work WorkModel::AttentionOf(int first, int count, const KvLayout& kv) const {
   const double end = first + count;
-  const double window = kv.window.window;
   Work work;
-  work.bytes = end * static_cast<double>(kv.full.block_bytes) / kBlockTokens;
-  work.bytes +=
-      std::min(end, window + count) * static_cast<double>(kv.window.block_bytes) / kBlockTokens;
+  for (const KvGroupLayout& group : kv.groups) {
+    const double seen = group.window == 0 ? end : std::min<double>(end, group.window + count);
+    work.bytes += seen * static_cast<double>(group.block_bytes) / kv.block_tokens;
+  }
   // Each visible position: one product with K and one with V per value of every query head.
   for (int position = first; position < first + count; ++position) {
-    const double seen = position + 1;
-    work.flops +=
-        4 * head_values_ * (full_layers_ * seen + window_layers_ * std::min(seen, window));
+    for (const auto& [window, layers] : layers_) {
+      const int seen = window == 0 ? position + 1 : std::min(position + 1, window);
+      work.flops += 4 * head_values_ * layers * seen;
+    }
   }
   return work;
 }

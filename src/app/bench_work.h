@@ -2,6 +2,7 @@
 // The least that a step must read from memory and compute, from the model's shapes alone.
 #pragma once
 #include <array>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -52,9 +53,9 @@ class WorkModel {
   std::vector<double> ffn_bytes_;  // [layer], of one expert or of the dense feed-forward
   double row_bytes_ = 0;           // of the embedding
   bool has_experts_ = false;
-  double active_share_ = 1;  // of the experts, per token
-  double head_values_ = 0;   // all query heads of a layer
-  int full_layers_ = 0, window_layers_ = 0;
+  double active_share_ = 1;    // of the experts, per token
+  double head_values_ = 0;     // all query heads of a layer
+  std::map<int, int> layers_;  // how many look back so far; 0: all the way
 };
 
 }  // namespace hearth

@@ -38,7 +38,7 @@ class EngineSpeaker : public Speaker {
     CpuOptions cpu;
     HEARTH_TRY(FillFrom(flags, cpu));
     // Two more than the context takes, which the scheduler keeps free for a sequence that runs.
-    cpu.full_blocks = cpu.window_blocks = (context + kBlockTokens - 1) / kBlockTokens + 2;
+    cpu.kv_blocks = {static_cast<int>(CpuKvLayout(model.spec).BlocksUpTo(context)) + 2};
     HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, cpu));
     EngineOptions options;
     options.scheduler.max_context = context;

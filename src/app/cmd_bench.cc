@@ -78,8 +78,7 @@ Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
   HEARTH_ASSIGN(BenchRunner runner, BenchRunner::Make(model, options, cases, flags.chunk));
   found.load_seconds = SecondsSince(start);
   const KvLayout kv = profiling.kv = runner.backend().kv_layout();
-  found.kv_bytes =
-      kv.full.block_bytes * kv.full.num_blocks + kv.window.block_bytes * kv.window.num_blocks;
+  found.kv_bytes = kv.total_bytes();
   for (size_t i = 0; i < cases.size(); ++i) {
     const auto index = static_cast<int>(i);
     Note("warming up: " + NameOf(cases[i]));

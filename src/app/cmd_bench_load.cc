@@ -33,16 +33,16 @@ struct Flags {
 };
 
 // KV memory for everybody at once, unless told otherwise.
-int KvTokens(const Flags& flags) {
+int KvTokens(const Flags& flags, int block_tokens) {
   if (flags.kv_tokens > 0) return flags.kv_tokens;
   if (flags.long_prompt > 0) {
-    return flags.beside.prompts * (flags.long_prompt + 16 + kBlockTokens) +
+    return flags.beside.prompts * (flags.long_prompt + 16 + block_tokens) +
            flags.beside.streams * 2048;
   }
   const int at_once =
       flags.load.rate > 0 ? std::min(64, flags.load.num_chats()) : flags.load.clients;
   // What ended stays cached for the next turn, so the room is for twice as many.
-  return 2 * at_once * (LongestSequence(flags.load) + 2 * kBlockTokens);
+  return 2 * at_once * (LongestSequence(flags.load) + 2 * block_tokens);
 }
 
 Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, LoadReport& report,
@@ -51,8 +51,9 @@ Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, L
   report.model = model.spec.name.empty() ? flags.model : model.spec.name;
   scheduler.max_context = model.spec.max_context;
   scheduler.experts = ExpertsOf(model.spec);
-  const int blocks = (KvTokens(flags) + kBlockTokens - 1) / kBlockTokens;
-  options.full_blocks = options.window_blocks = blocks;
+  const KvLayout layout = CpuKvLayout(model.spec);
+  const int64_t blocks = layout.BlocksUpTo(KvTokens(flags, layout.block_tokens));
+  options.kv_blocks = {static_cast<int>(blocks)};
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
   return std::shared_ptr<Backend>(std::move(backend));
 }

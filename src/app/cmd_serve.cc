@@ -21,7 +21,6 @@
 #include "app/open_tokenizer.h"
 #include "backend/numerics.h"
 #include "http/http_server.h"
-#include "kv/layout.h"
 #include "platform/file.h"
 #include "platform/isa.h"
 #include "platform/usage.h"
@@ -151,8 +150,11 @@ Status OpenModelParts(const ServeFlags& flags, Served& served, ServedModel& out)
                         ? std::min(flags.engine.max_context, model.spec.max_context)
                         : model.spec.max_context;
   // What is advertised must be had: no sequence is longer than the memory for K and V.
-  const int blocks = served.engine->snapshot()->full.total;
-  if (blocks > 0) out.max_context = std::min(out.max_context, blocks * kBlockTokens);
+  const auto snapshot = served.engine->snapshot();
+  if (!snapshot->kv.empty() && snapshot->kv[0].window == 0) {
+    const int tokens = snapshot->kv[0].counts.total * snapshot->block_tokens;
+    out.max_context = std::min(out.max_context, tokens);
+  }
   return Status();
 }
 

@@ -74,8 +74,7 @@ class Decoders {
         slice.first = static_cast<int>(plan.tokens.size());
         slice.count = count;
         slice.num_computed = num_computed_;
-        slice.full = holdings_[i].full;
-        slice.window = holdings_[i].window;
+        slice.tables = holdings_[i].tables;
         slice.logits_row = plan.num_logits_rows++;
         slice.num_logits = 1;
         for (int k = 0; k < count; ++k) plan.tokens.push_back(TokenAt(i, num_computed_ + k));

@@ -41,10 +41,10 @@ class MeteredBackend : public Backend {
   int vocab_size() const override { return inside_->vocab_size(); }
   int hidden_size() const override { return inside_->hidden_size(); }
   Status Run(const StepPlan& plan, std::span<float> logits) override;
-  Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) override {
+  Status ReadBlock(int group, BlockId id, std::span<std::byte> out) override {
     return inside_->ReadBlock(group, id, out);
   }
-  Status WriteBlock(KvGroup group, BlockId id, std::span<const std::byte> in) override {
+  Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) override {
     return inside_->WriteBlock(group, id, in);
   }
   // Where the steps are written; outlives the backend's own life inside an engine.

@@ -58,7 +58,7 @@ class SlowBackend : public Backend {
  public:
   std::string_view name() const override { return "slow"; }
   KvLayout kv_layout() const override {
-    return {.full = {.block_bytes = 64, .num_blocks = 64}, .window = {}};
+    return {.groups = {{.window = 0, .block_bytes = 64, .num_blocks = 64}}};
   }
   int vocab_size() const override { return 7; }
   Status Run(const StepPlan& plan, std::span<float> logits) override {
@@ -73,8 +73,8 @@ class SlowBackend : public Backend {
     }
     return Status();
   }
-  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
   std::map<SeqId, int> computed;
   size_t most_sequences = 0;
 };

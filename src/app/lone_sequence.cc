@@ -7,12 +7,13 @@ namespace hearth {
 Result<LoneSequence> LoneSequence::Make(const Model& model, const CpuFlags& flags, int max_tokens) {
   CpuOptions options;
   HEARTH_TRY(FillFrom(flags, options));
-  const int num_blocks = (max_tokens + kBlockTokens - 1) / kBlockTokens;
-  options.full_blocks = options.window_blocks = num_blocks;
+  const KvLayout layout = CpuKvLayout(model.spec);
+  const auto num_blocks = static_cast<int>(layout.BlocksUpTo(max_tokens));
+  options.kv_blocks = {num_blocks};
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
-  std::vector<BlockId> table;
+  BlockTable table;
   for (int i = 0; i < num_blocks; ++i) table.push_back(static_cast<BlockId>(i));
-  return LoneSequence(std::move(backend), std::move(table));
+  return LoneSequence(std::move(backend), std::vector<BlockTable>(layout.groups.size(), table));
 }
 
 Status LoneSequence::Append(std::span<const Token> tokens, int chunk, bool every_row,
@@ -25,7 +26,7 @@ Status LoneSequence::Append(std::span<const Token> tokens, int chunk, bool every
     SeqSlice slice;
     slice.count = static_cast<int>(count);
     slice.num_computed = num_computed_;
-    slice.full = slice.window = table_;
+    slice.tables = tables_;
     const bool last = count == tokens.size();
     slice.num_logits = every_row ? slice.count : last ? 1 : 0;
     plan.num_logits_rows = slice.num_logits;

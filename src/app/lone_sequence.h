@@ -33,10 +33,10 @@ class LoneSequence {
   Backend& backend() { return *backend_; }
 
  private:
-  LoneSequence(std::unique_ptr<Backend> backend, std::vector<BlockId> table)
-      : backend_(std::move(backend)), table_(std::move(table)) {}
+  LoneSequence(std::unique_ptr<Backend> backend, std::vector<BlockTable> tables)
+      : backend_(std::move(backend)), tables_(std::move(tables)) {}
   std::unique_ptr<Backend> backend_;
-  std::vector<BlockId> table_;
+  std::vector<BlockTable> tables_;
   std::vector<float> logits_;
   int num_computed_ = 0;
 };

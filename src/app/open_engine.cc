@@ -19,21 +19,6 @@ uint64_t SecretSeed() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// What one block of each group takes, asked of the plan that the backend itself makes.
-KvBudget BlockBytes(const Model& model, CpuOptions options) {
-  KvBudget budget;
-  options.full_blocks = 1;
-  options.window_blocks = 0;
-  budget.full_block_bytes = PlanMemory(model, options).kv_bytes;
-  options.full_blocks = 0;
-  options.window_blocks = 1;
-  budget.window_block_bytes = PlanMemory(model, options).kv_bytes;
-  for (const LayerSpec& layer : model.spec.layers) {
-    budget.window = std::max(budget.window, layer.window);
-  }
-  return budget;
-}
-
 }  // namespace
 
 ExpertCounts ExpertsOf(const ModelSpec& spec) { return {spec.n_experts, spec.n_active_experts}; }
@@ -42,7 +27,8 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   EnginePlan plan;
   HEARTH_TRY(FillFrom(flags.cpu, plan.cpu));
   plan.cpu.max_step_tokens = flags.max_step_tokens;
-  KvBudget budget = BlockBytes(model, plan.cpu);
+  KvBudget budget;
+  budget.layout = CpuKvLayout(model.spec);
   budget.max_sequences = flags.max_sequences;
   budget.max_step_tokens = flags.max_step_tokens;
   budget.max_context = flags.max_context > 0 ? std::min(flags.max_context, model.spec.max_context)
@@ -62,9 +48,8 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
                  static_cast<double>(budget.bytes) / (1 << 30),
                  static_cast<double>(left) / (1 << 30), Told(fixed, usable_bytes).c_str());
   }
-  HEARTH_ASSIGN(const KvBlocks blocks, PlanKv(budget));
-  plan.cpu.full_blocks = blocks.full;
-  plan.cpu.window_blocks = blocks.window;
+  HEARTH_ASSIGN(const KvLayout layout, PlanKv(budget));
+  for (const KvGroupLayout& group : layout.groups) plan.cpu.kv_blocks.push_back(group.num_blocks);
   SchedulerOptions& scheduler = plan.engine.scheduler;
   scheduler.max_sequences = flags.max_sequences;
   scheduler.max_step_tokens = flags.max_step_tokens;

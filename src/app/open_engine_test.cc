@@ -28,8 +28,9 @@ TEST(OpenEngine, SharesTheMemoryOutAndNeverMoreThanThere) {
     Result<EnginePlan> plan = PlanEngine(*model, flags, static_cast<uint64_t>(mib * kMib));
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_LE(PlanMemory(*model, plan->cpu).total(), mib * kMib);
-    EXPECT_GT(plan->cpu.full_blocks, 0);
-    EXPECT_GT(plan->cpu.window_blocks, 0);
+    ASSERT_EQ(plan->cpu.kv_blocks.size(), 2u);
+    EXPECT_GT(plan->cpu.kv_blocks[0], 0);
+    EXPECT_GT(plan->cpu.kv_blocks[1], 0);
     EXPECT_EQ(plan->engine.scheduler.experts.total, model->spec.n_experts);
     EXPECT_GT(plan->engine.scheduler.experts.active, 0);
   }

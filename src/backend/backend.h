@@ -17,10 +17,10 @@ struct SeqSlice {
   SeqId seq{};
   int first = 0, count = 0;  // its tokens are plan.tokens[first, first + count)
   int num_computed = 0;      // tokens whose K and V are already in the blocks
-  // Its block tables, borrowed until Run returns: entry i holds positions [16 i, 16 i + 16). They
-  // cover every position up to num_computed + count. In `window`, entries that no token of the
+  // Its block tables, one per group of kv_layout(), borrowed until Run returns. They cover every
+  // position up to num_computed + count. In a group with a window, entries that no token of the
   // slice can see may be kNone.
-  std::span<const BlockId> full, window;
+  std::span<const BlockTable> tables = {};
   // Rows of logits wanted, for the slice's last `num_logits` tokens; they go to rows
   // [logits_row, logits_row + num_logits).
   int logits_row = 0, num_logits = 0;
@@ -52,8 +52,8 @@ class Backend {
   // whose computation met a value that is no number is all NaN; its neighbours are untouched.
   virtual Status Run(const StepPlan& plan, std::span<float> logits) = 0;
   // Raw bytes of one block, for the tiers below RAM. Status, because on a GPU this is a copy.
-  virtual Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) = 0;
-  virtual Status WriteBlock(KvGroup group, BlockId id, std::span<const std::byte> in) = 0;
+  virtual Status ReadBlock(int group, BlockId id, std::span<std::byte> out) = 0;
+  virtual Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) = 0;
 };
 
 }  // namespace hearth

@@ -8,7 +8,6 @@
 
 #include "cpu/attend_run.h"
 #include "cpu/kernels.h"
-#include "kv/layout.h"
 #include "testing/kernels.h"
 #include "testing/rounds.h"
 

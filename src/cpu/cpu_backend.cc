@@ -36,21 +36,24 @@ class CpuBackend : public Backend {
     return Status();
   }
 
-  Status ReadBlock(KvGroup group, BlockId id, std::span<std::byte> out) override {
+  Status ReadBlock(int group, BlockId id, std::span<std::byte> out) override {
     HEARTH_TRY(CheckBlock(group, id, out.size()));
     std::memcpy(out.data(), kv_.block(group, static_cast<int>(id)).data(), out.size());
     return Status();
   }
 
-  Status WriteBlock(KvGroup group, BlockId id, std::span<const std::byte> in) override {
+  Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) override {
     HEARTH_TRY(CheckBlock(group, id, in.size()));
     std::memcpy(kv_.block(group, static_cast<int>(id)).data(), in.data(), in.size());
     return Status();
   }
 
  private:
-  Status CheckBlock(KvGroup group, BlockId id, size_t size) const {
-    const KvGroupLayout& layout = kv_.layout_of(group);
+  Status CheckBlock(int group, BlockId id, size_t size) const {
+    if (group < 0 || group >= kv_.layout().num_groups()) {
+      return Error(Code::kInvalid, "KV group %d of %d", group, kv_.layout().num_groups());
+    }
+    const KvGroupLayout& layout = kv_.layout().group(group);
     const auto index = static_cast<int>(id);
     if (index >= 0 && index < layout.num_blocks &&
         static_cast<int64_t>(size) == layout.block_bytes) {
@@ -107,16 +110,22 @@ class CpuBackend : public Backend {
       return Error(Code::kInvalid, "the slice at token %d ends at position %lld of %d", next,
                    static_cast<long long>(end), model_->spec().max_context);
     }
-    HEARTH_TRY(CheckTable(slice.full, KvGroup::kFull, 0, end));
-    const int window = kv_.layout().window.window;
-    const int64_t visible = std::max<int64_t>(0, int64_t{slice.num_computed} - window + 1);
-    return CheckTable(slice.window, KvGroup::kWindow, visible, end);
+    const KvLayout& layout = kv_.layout();
+    if (slice.tables.size() != layout.groups.size()) {
+      return Error(Code::kInvalid, "%zu block tables for %d groups", slice.tables.size(),
+                   layout.num_groups());
+    }
+    for (size_t i = 0; i < layout.groups.size(); ++i) {
+      const int window = layout.groups[i].window;
+      const int64_t visible =
+          window == 0 ? 0 : std::max<int64_t>(0, int64_t{slice.num_computed} - window + 1);
+      HEARTH_TRY(CheckTable(slice.tables[i], layout.groups[i], visible, end));
+    }
+    return Status();
   }
 
-  Status CheckTable(std::span<const BlockId> table, KvGroup group, int64_t begin,
-                    int64_t end) const {
-    const KvGroupLayout& layout = kv_.layout_of(group);
-    if (layout.block_bytes == 0) return Status();
+  static Status CheckTable(std::span<const BlockId> table, const KvGroupLayout& layout,
+                           int64_t begin, int64_t end) {
     for (int64_t i = begin / kBlockTokens; i * kBlockTokens < end; ++i) {
       const int id = static_cast<size_t>(i) < table.size()
                          ? static_cast<int>(table[static_cast<size_t>(i)])
@@ -153,14 +162,13 @@ int64_t StepBytes(const ModelSpec& spec, int64_t tokens) {
 
 }  // namespace
 
+KvLayout CpuKvLayout(const ModelSpec& spec) { return KvLayoutOf(spec, {}); }
+
 CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
   CpuMemoryPlan plan;
   plan.weight_bytes = PackedModel::BytesFor(model);
   const ModelSpec& spec = model.spec;
-  for (const LayerSpec& layer : spec.layers) {
-    const int64_t blocks = layer.window > 0 ? options.window_blocks : options.full_blocks;
-    plan.kv_bytes += blocks * spec.n_kv_heads * KvHeadBytes(spec.d_head);
-  }
+  plan.kv_bytes = KvLayoutOf(spec, options.kv_blocks).total_bytes();
   plan.step_bytes = StepBytes(spec, options.max_step_tokens);
   return plan;
 }
@@ -195,7 +203,7 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOpt
                  spec.d_head, spec.n_heads / spec.n_kv_heads, kMaxHeadDim, kMaxGroup);
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
-  HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.full_blocks, options.window_blocks));
+  HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, *pool, options.on_progress));
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "cpu/phases.h"
@@ -14,11 +15,14 @@ namespace hearth {
 struct CpuOptions {
   Isa isa = Isa::kScalar;  // at most BestIsa()
   int num_threads = 1;
-  int full_blocks = 0, window_blocks = 0;                        // of 16 tokens each
-  int max_step_tokens = 2048;                                    // bounds the memory of a step
+  std::vector<int> kv_blocks;  // of each group of CpuKvLayout; one number is for every group
+  int max_step_tokens = 2048;  // bounds the memory of a step
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
   PhaseTotals* phases = nullptr;  // profiles steps into this, which outlives the backend
 };
+
+// How this backend cuts the K and V of a model into blocks; the numbers of blocks are 0.
+KvLayout CpuKvLayout(const ModelSpec& spec);
 
 // What a backend with these options will hold, before it is made.
 struct CpuMemoryPlan {

@@ -152,7 +152,7 @@ void Forward::TurnAndStore(const StepPlan& plan, int index) {
          layer.q_norm);
     turn(k, spec_.n_kv_heads, layer.k_norm);
     const SeqSlice& slice = plan.slices[static_cast<size_t>(slice_of_[static_cast<size_t>(t)])];
-    const auto& table = where.group == KvGroup::kFull ? slice.full : slice.window;
+    const BlockTable& table = slice.tables[static_cast<size_t>(where.group)];
     const int position = position_[static_cast<size_t>(t)];
     const auto block = static_cast<int>(table[static_cast<size_t>(position / kBlockTokens)]);
     kv_.Write(index, block, position, k, v_.data() + int64_t{t} * kv_stride);
@@ -166,7 +166,7 @@ void Forward::Attend(const StepPlan& plan, int index) {
   float* mixed = Shaped(mixed_, num_tokens_, stride);
   attend_slices_.clear();
   for (const SeqSlice& slice : plan.slices) {
-    const auto& table = where.group == KvGroup::kFull ? slice.full : slice.window;
+    const BlockTable& table = slice.tables[static_cast<size_t>(where.group)];
     attend_slices_.push_back({slice.first, slice.count, slice.num_computed,
                               reinterpret_cast<const int32_t*>(table.data())});
   }
@@ -176,7 +176,7 @@ void Forward::Attend(const StepPlan& plan, int index) {
   common.pool = kv_.pool(where.group);
   common.sinks = layer.sinks;
   common.q_stride = stride;
-  common.block_bytes = kv_.layout_of(where.group).block_bytes;
+  common.block_bytes = kv_.layout().group(where.group).block_bytes;
   common.layer_offset = where.offset;
   common.window = where.window;
   common.n_heads = spec_.n_heads;

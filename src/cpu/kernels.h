@@ -7,6 +7,9 @@
 #include <cstdint>
 namespace hearth {
 
+// Tokens per KV block. The same dimension of 16 keys, 16 bits each, widens to one AVX-512 vector: a
+// block is exactly one vector of positions.
+inline constexpr int kBlockTokens = 16;
 inline constexpr int kPanelRows = 16;   // rows of a packed panel: one AVX-512 vector of outputs
 inline constexpr int kQuantBlock = 32;  // columns of an MXFP4 or Q8_0 block
 // Columns that share one activation scale. 18 blocks: 96 * 128 * 576 < 2^23, so a chunk's integer

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "cpu/kernels_parts.h"
-#include "kv/layout.h"
 
 namespace hearth {
 namespace {

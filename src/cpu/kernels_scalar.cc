@@ -6,7 +6,6 @@
 #include "cpu/kernels.h"
 #include "cpu/kernels_parts.h"
 #include "cpu/panels.h"
-#include "kv/layout.h"
 
 namespace hearth {
 namespace {

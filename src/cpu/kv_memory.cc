@@ -10,37 +10,54 @@
 
 namespace hearth {
 
-Result<KvMemory> KvMemory::Make(const ModelSpec& spec, int full_blocks, int window_blocks) {
-  KvMemory memory(spec.n_kv_heads, spec.d_head);
+KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks) {
+  KvLayout layout;
+  layout.block_tokens = kBlockTokens;
+  // The group that sees everything comes first.
+  std::vector<int> windows;
+  for (const LayerSpec& layer : spec.layers) windows.push_back(layer.window);
+  std::ranges::stable_sort(windows, {}, [](int window) { return window > 0; });
   const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
-  for (const LayerSpec& layer : spec.layers) {
-    const KvGroup group = layer.window > 0 ? KvGroup::kWindow : KvGroup::kFull;
-    KvGroupLayout& layout = layer.window > 0 ? memory.layout_.window : memory.layout_.full;
-    if (layer.window > 0 && layout.window != 0 && layout.window != layer.window) {
-      return Error(Code::kUnsupported, "layers with windows of %d and of %d positions",
-                   layout.window, layer.window);
+  for (const int window : windows) {
+    auto group = std::ranges::find(layout.groups, window, &KvGroupLayout::window);
+    if (group == layout.groups.end()) {
+      group = layout.groups.insert(group, {.window = window});
     }
-    layout.window = layer.window;
-    memory.layers_.push_back({group, layout.block_bytes, layer.window});
-    layout.block_bytes += layer_bytes;
+    group->block_bytes += layer_bytes;
   }
-  memory.layout_.full.num_blocks = memory.layout_.full.block_bytes > 0 ? full_blocks : 0;
-  memory.layout_.window.num_blocks = memory.layout_.window.block_bytes > 0 ? window_blocks : 0;
-  for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
-    const KvGroupLayout& layout = memory.layout_of(group);
-    const int64_t bytes = layout.block_bytes * layout.num_blocks;
+  HEARTH_CHECK(blocks.size() <= 1 || blocks.size() == layout.groups.size());
+  for (size_t i = 0; i < layout.groups.size() && !blocks.empty(); ++i) {
+    layout.groups[i].num_blocks = blocks[blocks.size() == 1 ? 0 : i];
+  }
+  return layout;
+}
+
+Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> blocks) {
+  KvMemory memory(spec.n_kv_heads, spec.d_head);
+  memory.layout_ = KvLayoutOf(spec, blocks);
+  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  std::vector<int64_t> offsets(memory.layout_.groups.size());
+  for (const LayerSpec& layer : spec.layers) {
+    const auto& groups = memory.layout_.groups;
+    const auto at = std::ranges::find(groups, layer.window, &KvGroupLayout::window);
+    const auto group = static_cast<int>(at - groups.begin());
+    int64_t& offset = offsets[static_cast<size_t>(group)];
+    memory.layers_.push_back({group, offset, layer.window});
+    offset += layer_bytes;
+  }
+  for (const KvGroupLayout& group : memory.layout_.groups) {
+    const int64_t bytes = group.block_bytes * group.num_blocks;
+    memory.pools_.push_back(nullptr);
     if (bytes == 0) continue;
     HEARTH_ASSIGN(LargeBuffer buffer, LargeBuffer::Make(static_cast<size_t>(bytes)));
-    memory.pools_[static_cast<size_t>(group)] = reinterpret_cast<uint8_t*>(buffer.bytes().data());
+    memory.pools_.back() = reinterpret_cast<uint8_t*>(buffer.bytes().data());
     memory.buffers_.push_back(std::move(buffer));
   }
   return memory;
 }
 
-uint8_t* KvMemory::pool(KvGroup group) { return pools_[static_cast<size_t>(group)]; }
-
-std::span<std::byte> KvMemory::block(KvGroup group, int id) {
-  const KvGroupLayout& layout = layout_of(group);
+std::span<std::byte> KvMemory::block(int group, int id) {
+  const KvGroupLayout& layout = layout_.group(group);
   HEARTH_CHECK(id >= 0 && id < layout.num_blocks);
   return {reinterpret_cast<std::byte*>(pool(group) + id * layout.block_bytes),
           static_cast<size_t>(layout.block_bytes)};
@@ -79,7 +96,7 @@ float QuantiseHead(const float* values, int n, int16_t* codes) {
 void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
   const Layer& where = layers_[static_cast<size_t>(layer)];
   const int lane = position % kBlockTokens;
-  uint8_t* at = pool(where.group) + block * layout_of(where.group).block_bytes + where.offset;
+  uint8_t* at = pool(where.group) + block * layout_.group(where.group).block_bytes + where.offset;
   for (int head = 0; head < n_kv_heads_; ++head) {
     auto* codes = reinterpret_cast<int16_t*>(at);
     auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head_);

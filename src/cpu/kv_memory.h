@@ -15,22 +15,19 @@ namespace hearth {
 // Thread: the backend's; workers write different tokens at the same time.
 class KvMemory {
  public:
-  // A group's number of blocks is ignored when the model has no such layer.
-  static Result<KvMemory> Make(const ModelSpec& spec, int full_blocks, int window_blocks);
+  // Allocates the blocks of KvLayoutOf(spec, blocks).
+  static Result<KvMemory> Make(const ModelSpec& spec, std::span<const int> blocks);
 
   struct Layer {
-    KvGroup group = KvGroup::kFull;
+    int group = 0;
     int64_t offset = 0;  // inside a block of the group
     int window = 0;
   };
   const Layer& layer(int index) const { return layers_[static_cast<size_t>(index)]; }
   const KvLayout& layout() const { return layout_; }
-  const KvGroupLayout& layout_of(KvGroup group) const {
-    return group == KvGroup::kFull ? layout_.full : layout_.window;
-  }
-  uint8_t* pool(KvGroup group);
+  uint8_t* pool(int group) { return pools_[static_cast<size_t>(group)]; }
   // The bytes of one block; the id must exist.
-  std::span<std::byte> block(KvGroup group, int id);
+  std::span<std::byte> block(int group, int id);
   // Stores one token's k and v, [n_kv_heads, d_head] each, at `position` of a block.
   void Write(int layer, int block, int position, const float* k, const float* v);
 
@@ -39,8 +36,12 @@ class KvMemory {
   int n_kv_heads_, d_head_;
   KvLayout layout_;
   std::vector<Layer> layers_;
-  std::vector<LargeBuffer> buffers_;  // full, then window; empty groups have none
-  uint8_t* pools_[2] = {nullptr, nullptr};
+  std::vector<LargeBuffer> buffers_;  // of groups with blocks
+  std::vector<uint8_t*> pools_;       // by group, null without blocks
 };
+
+// The groups of a model's layers. `blocks` says how many blocks each group gets; a single number is
+// for every group, none means no blocks.
+KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks);
 
 }  // namespace hearth

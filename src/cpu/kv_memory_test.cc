@@ -58,6 +58,30 @@ std::vector<float> Values(int n, Rng& rng) {
   return values;
 }
 
+TEST(KvMemory, LayersThatLookBackEquallyFarShareAGroup) {
+  ModelSpec spec;
+  spec.n_kv_heads = 2;
+  spec.d_head = 64;
+  for (const int window : {128, 0, 32, 128, 0, 0}) spec.layers.push_back({.window = window});
+  auto memory = KvMemory::Make(spec, std::vector<int>{5, 3, 4});
+  ASSERT_TRUE(memory.ok());
+  const int64_t one = 2 * KvHeadBytes(64);
+  const KvLayout& layout = memory->layout();
+  ASSERT_TRUE(CheckLayout(layout).ok());
+  ASSERT_EQ(layout.num_groups(), 3);
+  EXPECT_EQ(layout.group(0).window, 0);
+  EXPECT_EQ(layout.group(0).block_bytes, 3 * one);
+  EXPECT_EQ(layout.group(1).window, 128);
+  EXPECT_EQ(layout.group(1).block_bytes, 2 * one);
+  EXPECT_EQ(layout.group(2).window, 32);
+  EXPECT_EQ(layout.group(2).num_blocks, 4);
+  EXPECT_EQ(memory->layer(3).group, 1);
+  EXPECT_EQ(memory->layer(3).offset, one);
+  EXPECT_EQ(memory->layer(5).group, 0);
+  EXPECT_EQ(memory->layer(5).offset, 2 * one);
+  EXPECT_EQ(memory->block(2, 3).size(), static_cast<size_t>(one));
+}
+
 TEST(KvMemory, WritesWhatTheDefinitionSays) {
   Rng rng(41);
   for (int round = 0; round < Rounds(300); ++round) {
@@ -65,7 +89,7 @@ TEST(KvMemory, WritesWhatTheDefinitionSays) {
     spec.n_kv_heads = rng.Int(1, 3);
     spec.d_head = rng.OneIn(3) ? rng.Int(1, kMaxHeadDim) : 64;
     spec.layers.resize(2);
-    auto memory = KvMemory::Make(spec, 3, 0);
+    auto memory = KvMemory::Make(spec, std::vector<int>{3});
     ASSERT_TRUE(memory.ok());
     const int n = spec.d_head, position = rng.Int(0, 100), lane = position % kBlockTokens;
     std::vector<float> k, v;
@@ -73,7 +97,7 @@ TEST(KvMemory, WritesWhatTheDefinitionSays) {
       for (const float value : Values(n, rng)) k.push_back(value);
       for (const float value : Values(n, rng)) v.push_back(value);
     }
-    const std::span<std::byte> block = memory->block(KvGroup::kFull, 2);
+    const std::span<std::byte> block = memory->block(0, 2);
     std::fill(block.begin(), block.end(), std::byte{0x5a});
     memory->Write(1, 2, position, k.data(), v.data());
     const std::byte* at = block.data() + memory->layer(1).offset;

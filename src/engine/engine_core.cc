@@ -294,14 +294,16 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
   EngineSnapshot snapshot;
   snapshot.at_us = clock_.now_us();
   snapshot.is_draining = drain_at_us_ >= 0;
-  const KvLayout layout = backend_.kv_layout();
   snapshot.limits = {options_.scheduler.max_sequences, options_.admission.max_requests,
-                     options_.admission.max_tokens,    options_.scheduler.itl_target_us,
-                     layout.full.block_bytes,          layout.window.block_bytes};
+                     options_.admission.max_tokens, options_.scheduler.itl_target_us};
   snapshot.load = scheduler_.load();
   snapshot.totals = scheduler_.totals();
-  snapshot.full = kv_.counts(KvGroup::kFull);
-  snapshot.window = kv_.counts(KvGroup::kWindow);
+  const KvLayout& layout = kv_.layout();
+  snapshot.block_tokens = layout.block_tokens;
+  for (int group = 0; group < layout.num_groups(); ++group) {
+    snapshot.kv.push_back({NameOfGroup(layout, group), layout.group(group).window,
+                           layout.group(group).block_bytes, kv_.counts(group)});
+  }
   snapshot.step_model = scheduler_.step_model().coefficients();
   std::vector<int64_t> times = books.step_us;
   if (!times.empty()) {

@@ -177,7 +177,7 @@ TEST(EngineCore, ASlowReaderIsPausedThenGoesOn) {
   EXPECT_EQ(slow.heard->tokens.size(), 5u);
   EXPECT_EQ(slow.heard->finish(), Finish::kNone);
   EXPECT_EQ(rig.core.scheduler().load().num_paused, 1);
-  EXPECT_GT(rig.core.kv().counts(KvGroup::kFull).held, 0);
+  EXPECT_GT(rig.core.kv().counts(0).held, 0);
   slow.heard->num_read = 3;
   for (int i = 0; i < 9; ++i) rig.core.Step();
   EXPECT_EQ(slow.heard->tokens.size(), 8u);
@@ -298,9 +298,10 @@ TEST(EngineCore, TheSnapshotCountsWhatHappened) {
   EXPECT_EQ(snapshot.prompt_tokens, 120);
   EXPECT_EQ(snapshot.generated_tokens, 30);
   EXPECT_GE(snapshot.cached_tokens, 32);
-  EXPECT_EQ(snapshot.full.total, 64);
-  EXPECT_EQ(snapshot.full.free + snapshot.full.held + snapshot.full.cached + snapshot.full.pinned,
-            64);
+  ASSERT_EQ(snapshot.kv.size(), 2u);
+  const KvCounts full = snapshot.kv[0].counts;
+  EXPECT_EQ(full.total, 64);
+  EXPECT_EQ(full.free + full.held + full.cached + full.pinned, 64);
   EXPECT_GT(snapshot.decode_tokens_per_s, 0);
   EXPECT_GT(snapshot.steps.p99_us, 0);
   // A step here takes 1 ms and 10 us for every token: none is over 2 ms.

@@ -97,7 +97,7 @@ TEST(Engine, ManyThreadsAtOnce) {
     threads.emplace_back([&] {
       while (!stop) {
         const auto snapshot = engine.snapshot();
-        const KvCounts& full = snapshot->full;
+        const KvCounts& full = snapshot->kv.at(0).counts;
         if (full.free + full.held + full.cached + full.pinned != full.total) ++wrong;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
@@ -111,7 +111,7 @@ TEST(Engine, ManyThreadsAtOnce) {
   EXPECT_EQ(refused, 0);
   EXPECT_EQ(done, 64 * 12);
   engine.Drain(0);
-  EXPECT_EQ(engine.snapshot()->full.held, 0);
+  EXPECT_EQ(engine.snapshot()->kv.at(0).counts.held, 0);
 }
 
 TEST(Engine, DestructionEndsWhatIsLeft) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace hearth {
 namespace {
@@ -17,49 +18,76 @@ constexpr int kTokensPerKeptCut = 256;
 // could not run anyway.
 constexpr int64_t kMostForRunning = 4;  // a quarter
 
-int64_t BlocksOf(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
-
 int Clamped(int64_t blocks) {
   return static_cast<int>(std::min<int64_t>(blocks, std::numeric_limits<int32_t>::max() / 2));
 }
 
-}  // namespace
+// What one group with a window needs.
+struct WindowNeed {
+  int64_t per_cut = 0;  // blocks that somebody needs to start at a cut
+  int64_t running = 0;  // blocks for what runs
+};
 
-Result<KvBlocks> PlanKv(const KvBudget& budget) {
-  const int64_t full_bytes = budget.full_block_bytes, window_bytes = budget.window_block_bytes;
-  const int64_t per_cut = BlocksOf(budget.window);
-  // While it decodes, a sequence's window lies in at most one block more than it fills; a prompt's
-  // chunk is there besides, and at least one of the longest must fit.
-  const int64_t per_sequence = per_cut + 1;
-  int64_t fixed = 0;
-  if (window_bytes > 0) {
-    const int64_t least = per_sequence + BlocksOf(kLeastTokens);
-    const int64_t wanted = budget.max_sequences * per_sequence + BlocksOf(budget.max_step_tokens);
-    fixed = std::max(least, std::min(wanted, budget.bytes / kMostForRunning / window_bytes));
+// While it decodes, a sequence's window lies in at most one block more than it fills; a prompt's
+// chunk is there besides, and at least one of the longest must fit.
+WindowNeed NeedOf(const KvBudget& budget, const KvGroupLayout& group, int num_windows) {
+  WindowNeed need;
+  need.per_cut = budget.layout.BlocksUpTo(group.window);
+  const int64_t per_sequence = need.per_cut + 1;
+  const int64_t least = per_sequence + budget.layout.BlocksUpTo(kLeastTokens);
+  const int64_t wanted =
+      budget.max_sequences * per_sequence + budget.layout.BlocksUpTo(budget.max_step_tokens);
+  const int64_t share = budget.bytes / kMostForRunning / num_windows / group.block_bytes;
+  need.running = std::max(least, std::min(wanted, share));
+  return need;
+}
+
+Status TooLittle(const KvBudget& budget) {
+  const KvLayout& layout = budget.layout;
+  int64_t least = 0;
+  for (const KvGroupLayout& group : layout.groups) {
+    const int64_t per_cut = layout.BlocksUpTo(group.window);
+    const int64_t besides = group.window > 0 ? 2 * per_cut + 1 : 0;
+    least += (layout.BlocksUpTo(kLeastTokens) + besides) * group.block_bytes;
   }
-  const int64_t rest = budget.bytes - fixed * window_bytes;
-  KvBlocks blocks;
-  if (full_bytes > 0) {
-    // Every full block brings its share of kept cuts: `per_cut` window blocks for 16 full ones.
-    constexpr int64_t kFullPerCut = kTokensPerKeptCut / kBlockTokens;
-    const int64_t group_bytes = kFullPerCut * full_bytes + per_cut * window_bytes;
-    const int64_t useful = BlocksOf(budget.max_context) * budget.max_sequences;
-    const int64_t full = std::min(rest * kFullPerCut / group_bytes, useful);
-    blocks.full = Clamped(full);
-    if (window_bytes > 0) blocks.window = Clamped(fixed + full * per_cut / kFullPerCut);
-  } else if (window_bytes > 0) {
-    blocks.window = Clamped(fixed + std::max<int64_t>(0, rest) / window_bytes);
-  }
-  blocks.bytes = blocks.full * full_bytes + blocks.window * window_bytes;
-  blocks.max_tokens = int64_t{blocks.full} * kBlockTokens;
-  const bool holds_one = (full_bytes == 0 || blocks.max_tokens >= kLeastTokens) && rest >= 0;
-  if (holds_one) return blocks;
-  const int64_t least =
-      BlocksOf(kLeastTokens) * (full_bytes + window_bytes) + (2 * per_cut + 1) * window_bytes;
   return Error(Code::kExhausted,
                "%.1f MiB for KV do not hold one sequence of %d tokens; that takes %.1f MiB",
                static_cast<double>(budget.bytes) / (1 << 20), kLeastTokens,
                static_cast<double>(least) / (1 << 20));
+}
+
+}  // namespace
+
+Result<KvLayout> PlanKv(const KvBudget& budget) {
+  KvLayout layout = budget.layout;
+  const int num_windows = layout.num_groups() - layout.has_full();
+  std::vector<WindowNeed> needs;  // of a group that sees everything: none
+  int64_t rest = budget.bytes, cut_bytes = 0;
+  for (const KvGroupLayout& group : layout.groups) {
+    needs.push_back(group.window > 0 ? NeedOf(budget, group, num_windows) : WindowNeed());
+    rest -= needs.back().running * group.block_bytes;
+    cut_bytes += needs.back().per_cut * group.block_bytes;
+  }
+  int64_t full = 0;
+  const int64_t full_per_cut = kTokensPerKeptCut / layout.block_tokens;
+  if (layout.has_full()) {
+    // Every full block brings its share of kept cuts.
+    const int64_t unit_bytes = full_per_cut * layout.groups[0].block_bytes + cut_bytes;
+    const int64_t useful = layout.BlocksUpTo(budget.max_context) * budget.max_sequences;
+    full = std::min(rest * full_per_cut / unit_bytes, useful);
+    layout.groups[0].num_blocks = Clamped(full);
+  }
+  for (size_t i = layout.has_full(); i < layout.groups.size(); ++i) {
+    KvGroupLayout& group = layout.groups[i];
+    const int64_t extra = layout.has_full()
+                              ? full * needs[i].per_cut / full_per_cut
+                              : std::max<int64_t>(0, rest) / num_windows / group.block_bytes;
+    group.num_blocks = Clamped(needs[i].running + extra);
+  }
+  const bool holds_one = !layout.has_full() ||
+                         int64_t{layout.groups[0].num_blocks} * layout.block_tokens >= kLeastTokens;
+  if (rest < 0 || !holds_one) return TooLittle(budget);
+  return layout;
 }
 
 }  // namespace hearth

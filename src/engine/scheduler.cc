@@ -36,10 +36,10 @@ Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
   int low = 0, high = options.max_context;
   while (low < high) {
     const int middle = low + (high - low + 1) / 2;
-    const bool fits = kv.BlocksFor(KvGroup::kFull, middle, options.min_chunk) <=
-                          kv.counts(KvGroup::kFull).total &&
-                      kv.BlocksFor(KvGroup::kWindow, middle, options.min_chunk) <=
-                          kv.counts(KvGroup::kWindow).total;
+    bool fits = true;
+    for (int group = 0; group < kv.layout().num_groups(); ++group) {
+      fits = fits && kv.BlocksFor(group, middle, options.min_chunk) <= kv.counts(group).total;
+    }
     if (fits) {
       low = middle;
     } else {
@@ -47,6 +47,9 @@ Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
     }
   }
   max_sequence_tokens_ = low;
+  if (kv.layout().has_full()) {
+    num_full_tokens_ = int64_t{kv.counts(0).total} * kv.layout().block_tokens;
+  }
 }
 
 Scheduler::~Scheduler() {
@@ -244,8 +247,7 @@ void Scheduler::BuildPlan() {
     const auto drafted = static_cast<int>(s->draft.size());
     slice.count = s->num_planned + drafted;
     slice.num_computed = s->num_computed;
-    slice.full = s->kv.full;
-    slice.window = s->kv.window;
+    slice.tables = s->kv.tables;
     slice.logits_row = plan_.num_logits_rows;
     AskSlice(*s, drafted, slice);
     plan_.num_logits_rows += slice.num_logits;

@@ -102,10 +102,6 @@ class Scheduler {
   std::vector<Move> TakeMoves() { return std::exchange(moves_, {}); }
 
  private:
-  struct Blocks {
-    int full = 0, window = 0;
-  };
-
   void DropExpired(int64_t now_us);
   void PlanDecodes(int64_t now_us);
   void PlanPrefills(int64_t now_us);
@@ -126,8 +122,9 @@ class Scheduler {
   Sequence& Turn(Sequence& sequence, int64_t now_us);
   bool Start(Sequence& sequence, int64_t now_us);
   bool TryStart(Sequence& sequence, int64_t now_us);
-  Blocks Available() const;
-  Blocks WorstCase(const Sequence& sequence) const;
+  int Available(int group) const;
+  int WorstCase(int group, const Sequence& sequence) const;
+  bool HasRoomFor(Sequence& sequence, int num_matched, std::span<const int> before) const;
   bool PromisesHoldWith(const Sequence& sequence) const;
   int PendingBlocks() const;
 
@@ -153,6 +150,7 @@ class Scheduler {
   DraftControl draft_control_;
   DraftControl::Step draft_step_;
   int max_sequence_tokens_ = 0;
+  int64_t num_full_tokens_ = 0;  // that the group which sees everything holds; 0: there is none
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
   std::vector<Sequence*> running_;
   using Deadline = std::pair<int64_t, SeqId>;

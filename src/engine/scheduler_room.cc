@@ -17,14 +17,13 @@ constexpr int kMaxVictimsPerStart = 4;
 
 }  // namespace
 
-Scheduler::Blocks Scheduler::Available() const {
-  const KvCounts full = kv_.counts(KvGroup::kFull), window = kv_.counts(KvGroup::kWindow);
-  return {full.free + full.cached, window.free + window.cached};
+int Scheduler::Available(int group) const {
+  const KvCounts counts = kv_.counts(group);
+  return counts.free + counts.cached;
 }
 
-Scheduler::Blocks Scheduler::WorstCase(const Sequence& s) const {
-  return {kv_.BlocksFor(KvGroup::kFull, s.max_total, options_.min_chunk),
-          kv_.BlocksFor(KvGroup::kWindow, s.max_total, options_.min_chunk)};
+int Scheduler::WorstCase(int group, const Sequence& s) const {
+  return kv_.BlocksFor(group, s.max_total, options_.min_chunk);
 }
 
 // Sequences that were preempted as often as allowed run on a promise: their worst case is set
@@ -32,67 +31,73 @@ Scheduler::Blocks Scheduler::WorstCase(const Sequence& s) const {
 // the oldest, can still finish. `s` is about to start.
 bool Scheduler::PromisesHoldWith(const Sequence& s) const {
   if (HEARTH_MUTANT(21)) return true;
-  Blocks promised, largest;
-  for (const Sequence* other : running_) {
-    const Blocks need = WorstCase(*other);
-    if (other->promised) {
-      promised.full += need.full;
-      promised.window += need.window;
-    } else {
-      largest.full = std::max(largest.full, need.full);
-      largest.window = std::max(largest.window, need.window);
-    }
+  for (int group = 0; group < kv_.layout().num_groups(); ++group) {
+    int promised = 0, largest = 0;
+    const auto count = [&](const Sequence& one) {
+      const int need = WorstCase(group, one);
+      if (one.promised) {
+        promised += need;
+      } else {
+        largest = std::max(largest, need);
+      }
+    };
+    for (const Sequence* other : running_) count(*other);
+    count(s);
+    if (promised + largest > kv_.counts(group).total) return false;
   }
-  const Blocks own = WorstCase(s);
-  if (s.promised) {
-    promised.full += own.full;
-    promised.window += own.window;
-  } else {
-    largest.full = std::max(largest.full, own.full);
-    largest.window = std::max(largest.window, own.window);
-  }
-  return promised.full + largest.full <= kv_.counts(KvGroup::kFull).total &&
-         promised.window + largest.window <= kv_.counts(KvGroup::kWindow).total;
+  return true;
 }
 
 // Blocks that prompts under way will still ask for.
 int Scheduler::PendingBlocks() const {
-  int blocks = 0;
+  int64_t blocks = 0;
   for (const Sequence* s : running_) {
-    const int covered = static_cast<int>(s->kv.full.size());
-    const int wanted = (static_cast<int>(s->tokens.size()) + kBlockTokens - 1) / kBlockTokens;
-    blocks += std::max(0, wanted - covered);
+    const auto covered = static_cast<int64_t>(s->kv.tables.empty() ? 0 : s->kv.tables[0].size());
+    const int64_t wanted = kv_.layout().BlocksUpTo(static_cast<int64_t>(s->tokens.size()));
+    blocks += std::max<int64_t>(0, wanted - covered);
   }
-  return blocks;
+  return static_cast<int>(blocks);
+}
+
+// Whether a sequence whose first `num_matched` tokens were found has room to start; if not, how
+// much there must be first. `before` is what was available before those were held.
+bool Scheduler::HasRoomFor(Sequence& s, int num_matched, std::span<const int> before) const {
+  if (running_.empty() || s.promised) return true;  // what is promised is there, whoever steps back
+  const int headroom = options_.headroom_blocks * static_cast<int>(running_.size());
+  const int pending = PendingBlocks();
+  bool has_room = true;
+  s.blocks_wanted.assign(before.begin(), before.end());
+  for (int group = 0; group < kv_.layout().num_groups(); ++group) {
+    int need = kv_.BlocksFor(group, static_cast<int>(s.tokens.size()), options_.min_chunk);
+    need += headroom;
+    // Held for as long as the sequence runs; elsewhere blocks come and go with the window.
+    if (kv_.layout().group(group).window == 0) {
+      need += pending - num_matched / kv_.layout().block_tokens;
+    }
+    const int missing = need - Available(group);
+    if (missing <= 0) continue;
+    has_room = false;
+    s.blocks_wanted[static_cast<size_t>(group)] += missing;
+  }
+  return has_room;
 }
 
 bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   const bool has_place =
       static_cast<int>(running_.size()) < options_.max_sequences || HEARTH_MUTANT(27);
   if (!has_place || !PromisesHoldWith(s)) return false;
-  const Blocks before = Available();
-  const bool alone = running_.empty();
+  const int num_groups = kv_.layout().num_groups();
+  std::vector<int> before;
+  for (int group = 0; group < num_groups; ++group) before.push_back(Available(group));
   // Looking a long prompt up costs; not before enough was freed since the last try.
-  if (!alone && (before.full < s.full_wanted || before.window < s.window_wanted)) return false;
+  for (size_t i = 0; i < s.blocks_wanted.size() && !running_.empty(); ++i) {
+    if (before[i] < s.blocks_wanted[i]) return false;
+  }
   const auto length = static_cast<int>(s.tokens.size());
   const int limit = MatchLimit(s);
   KvMatch match = kv_.Match(s.tokens, limit, s.kv);
   if (limit < length - 1) match.miss = {KvMiss::Why::kNotWanted, match.tokens, 0};
-  const Blocks left = Available();
-  int need =
-      kv_.BlocksFor(KvGroup::kFull, length, options_.min_chunk) - match.tokens / kBlockTokens;
-  int window_need = kv_.BlocksFor(KvGroup::kWindow, length, options_.min_chunk);
-  if (!s.promised) {  // what is promised is there, whoever has to step back for it
-    const int headroom = options_.headroom_blocks * static_cast<int>(running_.size());
-    need += headroom + PendingBlocks();
-    window_need += headroom;
-  } else {
-    need = window_need = 0;
-  }
-  const bool has_window = kv_.counts(KvGroup::kWindow).total > 0;
-  if (!alone && (left.full < need || (has_window && left.window < window_need))) {
-    s.full_wanted = before.full + std::max(0, need - left.full);
-    s.window_wanted = before.window + std::max(0, window_need - left.window);
+  if (!HasRoomFor(s, match.tokens, before)) {
     kv_.Release(s.kv);
     return false;
   }
@@ -100,7 +105,8 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   queue_.Remove(s);
   s.running = true;
   s.num_computed = match.tokens;
-  if (HEARTH_MUTANT(23) && match.tokens + kBlockTokens < length) s.num_computed += kBlockTokens;
+  const int block_tokens = kv_.layout().block_tokens;
+  if (HEARTH_MUTANT(23) && match.tokens + block_tokens < length) s.num_computed += block_tokens;
   s.record.waited_us += now_us - s.waiting_since_us;
   s.blocked_since_us = -1;
   if (s.record.num_preempted == 0) {
@@ -193,8 +199,7 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   }
   const int num_tenants = std::max(1, queue_.num_tenants());
   const int fair_sequences = std::max(1, options_.max_sequences / num_tenants);
-  const int64_t fair_tokens =
-      int64_t{kv_.counts(KvGroup::kFull).total} * kBlockTokens / num_tenants;
+  const int64_t fair_tokens = num_full_tokens_ / num_tenants;
   const Share own = shares[newcomer.request.domain.tenant];
   const bool slots_short = static_cast<int>(running_.size()) >= options_.max_sequences;
   const auto has_too_much = [&](const Share& share) {
@@ -224,7 +229,7 @@ void Scheduler::Preempt(Sequence& s, int64_t now_us) {
   kv_.Release(s.kv);  // what it published stays cached, so most of it comes back as a hit
   s.running = false;
   s.num_computed = 0;
-  s.full_wanted = s.window_wanted = 0;
+  s.blocks_wanted.clear();
   s.waiting_since_us = now_us;
   s.promised = ++s.record.num_preempted >= options_.max_preemptions && !HEARTH_MUTANT(22);
   ++totals_.num_preemptions;

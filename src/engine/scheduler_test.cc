@@ -21,8 +21,7 @@ class SchedulerTest : public ::testing::Test {
  protected:
   void Make(int full_blocks, const SchedulerOptions& options, int window_blocks = 1000) {
     KvLayout layout;
-    layout.full = {64, full_blocks, 0};
-    layout.window = {64, window_blocks, 24};
+    layout.groups = {{0, 64, full_blocks}, {24, 64, window_blocks}};
     scheduler_.reset();
     kv_ = std::make_unique<KvSpace>(layout, KvPolicy());
     scheduler_ = std::make_unique<Scheduler>(options, *kv_);
@@ -137,8 +136,8 @@ TEST_F(SchedulerTest, AChunkThatIsNoNumberEndsBeforeItIsShared) {
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0]->id, bad);
   EXPECT_EQ(ended[0]->record.detail, "numerical_error");
-  EXPECT_EQ(kv_->counts(KvGroup::kFull).cached, 0);
-  EXPECT_EQ(kv_->counts(KvGroup::kFull).free, 100);
+  EXPECT_EQ(kv_->counts(0).cached, 0);
+  EXPECT_EQ(kv_->counts(0).free, 100);
 }
 
 TEST_F(SchedulerTest, NeverMoreThanTheLimits) {
@@ -166,8 +165,8 @@ TEST_F(SchedulerTest, NeverMoreThanTheLimits) {
 TEST_F(SchedulerTest, TheLongestSequenceIsTheOneWhoseWorstCaseFits) {
   Make(20, {});
   const int most = scheduler_->max_sequence_tokens();
-  EXPECT_LE(kv_->BlocksFor(KvGroup::kFull, most, 32), 20);
-  EXPECT_GT(kv_->BlocksFor(KvGroup::kFull, most + 1, 32), 20);
+  EXPECT_LE(kv_->BlocksFor(0, most, 32), 20);
+  EXPECT_GT(kv_->BlocksFor(0, most + 1, 32), 20);
   Add(most - 5, 5);
   RunToEnd();
   EXPECT_EQ(ended_.begin()->second.finish, Finish::kLength);

@@ -37,8 +37,8 @@ struct Sequence {
   bool sits_out = false;  // no room for it in the step that is being planned
   int num_said = 0;       // tokens that the last step gave it
   int num_planned = 0;    // tokens in the step that is being planned or run
-  // Blocks that must be to be had before another try to start makes sense.
-  int full_wanted = 0, window_wanted = 0;
+  // Blocks of each group that must be to be had before another try to start makes sense.
+  std::vector<int> blocks_wanted;
   int64_t blocked_since_us = -1;  // had its turn to start and no room; -1: not
   int most_computed = 0;          // ever, to tell work from repeated work
   int64_t waiting_since_us = 0, paused_since_us = 0;

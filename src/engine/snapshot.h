@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/mask_fills.h"
@@ -34,7 +35,14 @@ struct EngineLimits {
   int max_running = 0, max_waiting = 0;
   int64_t max_waiting_tokens = 0;
   int64_t itl_target_us = 0;
-  int64_t full_block_bytes = 0, window_block_bytes = 0;
+};
+
+// KV blocks of one group.
+struct KvGroupState {
+  std::string name;
+  int window = 0;  // 0: its layers see everything
+  int64_t block_bytes = 0;
+  KvCounts counts;
 };
 
 // Every step since the start, by how long it took: steps of at most kStepBoundsUs[i], each in its
@@ -56,7 +64,8 @@ struct EngineSnapshot {
   EngineLimits limits;
   SchedulerLoad load;
   SchedulerTotals totals;
-  KvCounts full, window;
+  int block_tokens = 0;
+  std::vector<KvGroupState> kv;   // as in KvLayout: the one that sees everything first
   StepModel::Terms step_model{};  // its coefficients
   StepTimes steps;
   StepHistogram step_histogram;

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "base/check.h"
 namespace hearth {
 namespace {
 
@@ -32,9 +31,9 @@ struct Sip {
     Round(), Round();
     v0 ^= word;
   }
-  // The last word of a message carries its length in the top byte.
-  BlockKey Finish(uint64_t num_bytes) {
-    Word(num_bytes << 56);
+  // The last word of a message carries its length in the top byte, and what is left over of it.
+  BlockKey Finish(uint64_t num_bytes, uint64_t rest = 0) {
+    Word(num_bytes << 56 | rest);
     v2 ^= 0xee;
     for (int i = 0; i < 4; ++i) Round();
     BlockKey key;
@@ -49,17 +48,17 @@ struct Sip {
 }  // namespace
 
 BlockKey ChainKey(const ChainSeed& chain, const BlockKey& parent, std::span<const Token> tokens) {
-  HEARTH_DCHECK(tokens.size() == kBlockTokens);
   static_assert(sizeof(Token) == 4 && std::endian::native == std::endian::little);
   Sip sip(chain.seed, chain.salt);
   sip.Word(parent.lo);
   sip.Word(parent.hi);
-  for (int i = 0; i < kBlockTokens; i += 2) {
+  for (size_t i = 0; i + 1 < tokens.size(); i += 2) {
     uint64_t pair;
     std::memcpy(&pair, &tokens[i], sizeof(pair));
     sip.Word(pair);
   }
-  return sip.Finish(sizeof(BlockKey) + kBlockTokens * sizeof(Token));
+  const uint64_t last = tokens.size() % 2 == 0 ? 0 : static_cast<uint32_t>(tokens.back());
+  return sip.Finish(sizeof(BlockKey) + tokens.size() * sizeof(Token), last);
 }
 
 uint64_t FoldSeed(uint64_t seed, uint64_t value) {

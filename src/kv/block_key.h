@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for blocks: 128 bits that stand for 16 tokens and everything before them.
+// Names for blocks: 128 bits that stand for a block of tokens and everything before them.
 #pragma once
 #include <cstdint>
 #include <span>
 
 #include "base/ids.h"
-#include "kv/layout.h"
 namespace hearth {
 
 // 128 bits that name a block by everything before it.
@@ -20,7 +19,7 @@ struct ChainSeed {
   uint64_t seed = 0, salt = 0;
 };
 
-// key(i) = hash(seed, salt; key(i-1), 16 tokens). `tokens` has exactly kBlockTokens.
+// key(i) = hash(seed, salt; key(i-1), the tokens of block i).
 BlockKey ChainKey(const ChainSeed& chain, const BlockKey& parent, std::span<const Token> tokens);
 
 // For a policy's `key_seed`: mixes one more number into a seed.

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "kv/layout.h"
 namespace hearth {
 namespace {
 
@@ -17,7 +19,7 @@ TEST(BlockKey, IsSipHashOfParentAndTokens) {
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i);
   ChainSeed chain;
   BlockKey parent;
-  std::vector<Token> tokens(kBlockTokens);
+  std::vector<Token> tokens(kDefaultBlockTokens);
   std::memcpy(&chain.seed, &bytes[0], 8);
   std::memcpy(&chain.salt, &bytes[8], 8);
   std::memcpy(&parent.lo, &bytes[0], 8);
@@ -30,7 +32,7 @@ TEST(BlockKey, IsSipHashOfParentAndTokens) {
 
 TEST(BlockKey, DependsOnEverything) {
   std::set<std::pair<uint64_t, uint64_t>> seen;
-  std::vector<Token> tokens(kBlockTokens, 7);
+  std::vector<Token> tokens(kDefaultBlockTokens, 7);
   const auto add = [&](const ChainSeed& chain, const BlockKey& parent) {
     const BlockKey key = ChainKey(chain, parent, tokens);
     return seen.insert({key.hi, key.lo}).second;
@@ -41,7 +43,7 @@ TEST(BlockKey, DependsOnEverything) {
   EXPECT_TRUE(add({1, 3}, {3, 4}));
   EXPECT_TRUE(add({1, 2}, {4, 4}));
   EXPECT_TRUE(add({1, 2}, {3, 5}));
-  for (int i = 0; i < kBlockTokens; ++i) {
+  for (int i = 0; i < kDefaultBlockTokens; ++i) {
     tokens[i] += 1;
     EXPECT_TRUE(add({1, 2}, {3, 4})) << i;
   }
@@ -50,15 +52,29 @@ TEST(BlockKey, DependsOnEverything) {
 // Also the halves alone: tables use the lower bits of one.
 TEST(BlockKey, HalvesOfSimilarBlocksDiffer) {
   std::set<uint64_t> low, high;
-  std::vector<Token> tokens(kBlockTokens, 0);
+  std::vector<Token> tokens(kDefaultBlockTokens, 0);
   for (int i = 0; i < 100000; ++i) {
-    tokens[i % kBlockTokens] = i;
+    tokens[i % kDefaultBlockTokens] = i;
     const BlockKey key = ChainKey({}, {}, tokens);
     low.insert(key.lo);
     high.insert(key.hi);
   }
   EXPECT_EQ(low.size(), 100000u);
   EXPECT_EQ(high.size(), 100000u);
+}
+
+TEST(BlockKey, BlocksOfAnySizeHaveKeysOfTheirOwn) {
+  std::set<uint64_t> seen;
+  std::vector<Token> tokens;
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_TRUE(seen.insert(ChainKey({}, {}, tokens).lo).second) << i;
+    tokens.push_back(0);
+  }
+  tokens.back() = 1;
+  EXPECT_TRUE(seen.insert(ChainKey({}, {}, tokens).lo).second);
+  tokens.pop_back();
+  tokens.back() = 1;
+  EXPECT_TRUE(seen.insert(ChainKey({}, {}, tokens).lo).second) << "also an odd one's last token";
 }
 
 TEST(BlockKey, FoldedSeedsDependOnOrder) {

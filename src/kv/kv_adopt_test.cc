@@ -16,8 +16,7 @@ std::vector<Token> Count(int count) {
 
 TEST(KvAdopt, ASecondCopyIsGivenBack) {
   KvLayout layout;
-  layout.full = {.block_bytes = 64, .num_blocks = 8};
-  layout.window = {.block_bytes = 64, .num_blocks = 8, .window = 16};
+  layout.groups = {{0, 64, 8}, {16, 64, 8}};
   KvSpace space(layout, KvPolicy());
   const std::vector<Token> tokens = Count(64);
   KvHolding first, second;
@@ -25,24 +24,23 @@ TEST(KvAdopt, ASecondCopyIsGivenBack) {
   ASSERT_TRUE(space.Reserve(second, 0, 64));
   space.Commit(first, tokens, 64);
   space.Commit(second, tokens, 64);
-  EXPECT_EQ(second.full, first.full);
-  EXPECT_EQ(space.counts(KvGroup::kFull).held, 4);
-  EXPECT_EQ(space.counts(KvGroup::kFull).free, 4);
+  EXPECT_EQ(second.tables[0], first.tables[0]);
+  EXPECT_EQ(space.counts(0).held, 4);
+  EXPECT_EQ(space.counts(0).free, 4);
   const KvHolding* both[] = {&first, &second};
   EXPECT_TRUE(space.SelfCheck(both).ok()) << space.SelfCheck(both).message();
   space.Release(first);
-  EXPECT_EQ(space.counts(KvGroup::kFull).held, 4) << "the second still holds them";
+  EXPECT_EQ(space.counts(0).held, 4) << "the second still holds them";
   space.Release(second);
   EXPECT_TRUE(space.SelfCheck({}).ok());
-  EXPECT_EQ(space.counts(KvGroup::kFull).held, 0);
+  EXPECT_EQ(space.counts(0).held, 0);
 }
 
 // A long sequence must get every block that nobody else holds, cached copies of its own included:
 // the scheduler promises it that much.
 TEST(KvAdopt, TheCachesCopyIsNotOutOfReach) {
   KvLayout layout;
-  layout.full = {.block_bytes = 64, .num_blocks = 8};
-  layout.window = {.block_bytes = 64, .num_blocks = 3, .window = 16};
+  layout.groups = {{0, 64, 8}, {16, 64, 3}};
   KvSpace space(layout, KvPolicy());
   const std::vector<Token> tokens = Count(128);
   KvHolding first;
@@ -67,8 +65,7 @@ TEST(KvAdopt, TheCachesCopyIsNotOutOfReach) {
 // going on.
 TEST(KvAdopt, WhatBothArePastIsLetGo) {
   KvLayout layout;
-  layout.full = {.block_bytes = 64, .num_blocks = 32};
-  layout.window = {.block_bytes = 64, .num_blocks = 6, .window = 24};
+  layout.groups = {{0, 64, 32}, {24, 64, 6}};
   KvSpace space(layout, KvPolicy());
   const std::vector<Token> tokens = Count(80);
   KvHolding first, second, other;

@@ -52,7 +52,7 @@ TEST(KvMiss, KnowsWhatWasEvicted) {
   KvSpace space(SmallLayout(20, 0, 0), {});
   const auto known = RandomTokens(160, 1);
   Serve(space, known);
-  Serve(space, RandomTokens(20 * kBlockTokens, 2));
+  Serve(space, RandomTokens(20 * kDefaultBlockTokens, 2));
   const KvMatch match = MatchOnce(space, known, 159);
   EXPECT_EQ(match.tokens, 0);
   EXPECT_EQ(match.miss.why, KvMiss::Why::kEvicted);
@@ -86,10 +86,10 @@ TEST(KvSpace, TrimKeepsAPartlyFilledBlockOfItsOwn) {
   space.Commit(holding, tokens, 70);
   ASSERT_TRUE(space.Reserve(holding, 70, 20));  // 20 drafted tokens, of which 3 are accepted
   EXPECT_EQ(space.Trim(holding, 73), 73);
-  EXPECT_EQ(holding.full.size(), 5u);
+  EXPECT_EQ(holding.tables[0].size(), 5u);
   // Back into what was published: the block is others' to read, so it goes as a whole.
   EXPECT_EQ(space.Trim(holding, 60), 48);
-  EXPECT_EQ(holding.full.size(), 3u);
+  EXPECT_EQ(holding.tables[0].size(), 3u);
   EXPECT_EQ(holding.keys.size(), 3u);
   space.Release(holding);
   EXPECT_EQ(Probe(space, tokens), 64);
@@ -104,8 +104,8 @@ TEST(KvSpace, TrimPastTheWindowGivesEverythingBack) {
     space.Commit(holding, tokens, done + 32);
   }
   EXPECT_EQ(space.Trim(holding, 100), 0);
-  EXPECT_TRUE(holding.full.empty() && holding.window.empty() && holding.keys.empty());
-  EXPECT_EQ(space.counts(KvGroup::kFull).held, 0);
+  EXPECT_TRUE(holding.tables.empty() && holding.keys.empty());
+  EXPECT_EQ(space.counts(0).held, 0);
   EXPECT_EQ(space.Match(tokens, 100, holding).tokens, 96);  // nothing was evicted
   space.Release(holding);
 }
@@ -117,20 +117,25 @@ TEST(KvSpace, WindowBlocksAreLetGoAsTheWindowSlides) {
   for (int done = 0; done < 1000; ++done) {
     ASSERT_TRUE(space.Reserve(holding, done, 1)) << done;
     space.Commit(holding, tokens, done + 1);
-    ASSERT_LE(space.counts(KvGroup::kWindow).held, space.BlocksFor(KvGroup::kWindow, 1000, 1));
+    ASSERT_LE(space.counts(1).held, space.BlocksFor(1, 1000, 1));
   }
-  EXPECT_EQ(space.counts(KvGroup::kWindow).held, 9);
+  EXPECT_EQ(space.counts(1).held, 9);
   space.Release(holding);
 }
 
 TEST(KvSpace, BlocksForKnowsTheWorstAlignment) {
   KvSpace space(SmallLayout(100, 100, 128), {});
-  EXPECT_EQ(space.BlocksFor(KvGroup::kFull, 1000, 64), 63);
-  EXPECT_EQ(space.BlocksFor(KvGroup::kWindow, 1000, 1), 9);     // 128 tokens, anywhere
-  EXPECT_EQ(space.BlocksFor(KvGroup::kWindow, 1000, 512), 41);  // 639 tokens, anywhere
-  EXPECT_EQ(space.BlocksFor(KvGroup::kWindow, 40, 512), 3);
-  KvSpace full_only(SmallLayout(100, 0, 0), {});
-  EXPECT_EQ(full_only.BlocksFor(KvGroup::kWindow, 1000, 1), 0);
+  EXPECT_EQ(space.BlocksFor(0, 1000, 64), 63);
+  EXPECT_EQ(space.BlocksFor(1, 1000, 1), 9);     // 128 tokens, anywhere
+  EXPECT_EQ(space.BlocksFor(1, 1000, 512), 41);  // 639 tokens, anywhere
+  EXPECT_EQ(space.BlocksFor(1, 40, 512), 3);
+  KvLayout longer = SmallLayout(100, 100, 128);
+  longer.block_tokens = 32;
+  longer.groups.push_back({.window = 40, .block_bytes = 1, .num_blocks = 100});
+  KvSpace three(longer, {});
+  EXPECT_EQ(three.BlocksFor(0, 1000, 64), 32);
+  EXPECT_EQ(three.BlocksFor(1, 1000, 1), 5);
+  EXPECT_EQ(three.BlocksFor(2, 1000, 1), 3);  // 40 tokens, anywhere
 }
 
 TEST(KvSpace, CommittedWorkCannotBeReservedAgain) {

@@ -14,8 +14,6 @@
 #include "kv/layout.h"
 namespace hearth {
 
-using BlockTable = std::vector<BlockId>;  // entry i holds positions [16 i, 16 i + 16)
-
 // Whose cached work a sequence may see. Sequences share blocks only within equal salts.
 struct KvDomain {
   uint32_t tenant = 0;  // whose quota cached blocks count against
@@ -28,10 +26,11 @@ struct KvNode {
   uint32_t serial = 0;
 };
 
-// What one sequence holds. Made empty, filled by KvSpace; must be released before it goes. A table
-// stays empty when the model has no layer of its group.
+// What one sequence holds. Made empty, filled by KvSpace; must be released before it goes.
 struct KvHolding {
-  BlockTable full, window;     // in `window`, blocks that no later token can see are kNone
+  // One per group, of equal length, or none yet. In a group with a window, blocks that no later
+  // token can see are kNone.
+  std::vector<BlockTable> tables;
   std::vector<BlockKey> keys;  // of the sequence's full blocks of tokens, as far as committed
   std::vector<KvNode> nodes;   // KvSpace's own notes: of those, the ones the cache knows
   KvDomain domain;             // set before Match, the same until Release
@@ -43,7 +42,7 @@ struct KvMiss {
     kNone,           // everything that could be reused was
     kNeverSeen,      // tokens differ from everything cached, from `position` on
     kEvicted,        // was there once; the room was needed
-    kWindowMissing,  // the full blocks are there, the window's are not
+    kWindowMissing,  // the full blocks are there, those of a group with a window are not
     kNotWanted,      // was not looked for: something is asked of every position
   };
   Why why = Why::kNone;
@@ -53,7 +52,7 @@ struct KvMiss {
 };
 
 struct KvMatch {
-  int tokens = 0;  // covered by reused blocks, a multiple of 16
+  int tokens = 0;  // covered by reused blocks, a multiple of a block's
   KvMiss miss;
 };
 
@@ -80,8 +79,8 @@ class KvSpace {
 
   // Fills the empty `holding` with the longest run of cached blocks that starts `tokens`, at most
   // `limit` tokens of it, and says how many tokens that covers. Compares tokens, not only keys: a
-  // collision must never hand one user another's text. A run ends only where the window group still
-  // holds all that the next token sees.
+  // collision must never hand one user another's text. A run ends only where every group with a
+  // window still holds all that the next token sees.
   KvMatch Match(std::span<const Token> tokens, int limit, KvHolding& holding);
 
   // Makes the tables cover positions up to `num_computed + count`, taking free blocks and evicting
@@ -92,7 +91,7 @@ class KvSpace {
   int Room(const KvHolding& holding, int num_computed, int count) const;
 
   // The first `num_computed` of `tokens` are in the blocks now: offers full blocks for reuse. Where
-  // the cache has an equal block already, `holding.full` goes on with that one.
+  // the cache has an equal block already, the group that sees everything goes on with that one.
   void Commit(KvHolding& holding, std::span<const Token> tokens, int num_computed);
   // A cut that will come back (the end of a prompt, of a turn, of a shared preamble): the window
   // blocks before it are kept longer. `position` is at most what was committed.
@@ -109,19 +108,20 @@ class KvSpace {
   void Release(KvHolding& holding);
 
   // Speculation and preemption: forgets positions from `num_tokens` on, and says how many tokens
-  // are still covered. Fewer than asked: down to a multiple of 16 when the block at the end was
+  // are still covered. Fewer than asked: down to a block's beginning when the block at the end was
   // published and so must not be written again; 0, and all is released, when window blocks that the
   // next token would see are gone (then Match anew).
   int Trim(KvHolding& holding, int num_tokens);
 
   // While a transfer to or from a tier runs, a block's bytes stay where they are, whoever lets go.
-  void Pin(KvGroup group, BlockId id);
-  void Unpin(KvGroup group, BlockId id);
+  void Pin(int group, BlockId id);
+  void Unpin(int group, BlockId id);
 
-  KvCounts counts(KvGroup group) const;
+  const KvLayout& layout() const;
+  KvCounts counts(int group) const;
   // Blocks that a sequence of `num_tokens` tokens holds at most, while computing `step_tokens` at a
   // time; what admission compares with the total.
-  int BlocksFor(KvGroup group, int num_tokens, int step_tokens) const;
+  int BlocksFor(int group, int num_tokens, int step_tokens) const;
 
   // Checks every count and list against every other. An error is a bug of ours; tests ask for it
   // after each step, the engine when it is idle.

@@ -35,6 +35,23 @@ TEST(KvSpaceRandom, WindowOnly) {
   for (const int window : {8, 16, 128}) RunSeeds({.layout = SmallLayout(0, 25, window)}, 40);
 }
 
+// Windows of several lengths, with and without layers that see everything, and blocks of other sizes.
+TEST(KvSpaceRandom, AnyGroupsAndBlockSizes) {
+  for (const int block_tokens : {1, 4, 16, 32}) {
+    for (const bool has_full : {true, false}) {
+      for (const bool is_ample : {true, false}) {
+        KvLayout layout;
+        layout.block_tokens = block_tokens;
+        const int blocks = (is_ample ? 16'000 : 480) / block_tokens;
+        if (has_full) layout.groups.push_back({0, 64, blocks});
+        for (const int window : {40, 8, 100}) layout.groups.push_back({window, 64, blocks});
+        SCOPED_TRACE(::testing::Message() << "blocks of " << block_tokens);
+        RunSeeds({.layout = layout, .num_actions = 150, .is_ample = is_ample}, 15);
+      }
+    }
+  }
+}
+
 TEST(KvSpaceRandom, NothingIsForgottenWhileItFits) {
   for (const auto& layout : {SmallLayout(4000, 4000, 40), SmallLayout(4000, 0, 0),
                              SmallLayout(0, 4000, 40), SmallLayout(4000, 4000, 128)}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "base/check.h"
 #include "base/mutant.h"
@@ -12,39 +13,40 @@ namespace {
 // How many branches a miss report looks at. More would only polish a hint.
 constexpr int kBranchesSeen = 64;
 
-int SpanOf(const KvGroupLayout& window) {
-  if (window.block_bytes == 0) return 0;
-  HEARTH_CHECK(window.window > 0);
+int SpanOf(const KvGroupLayout& group, int block_tokens) {
+  if (group.window == 0) return INT_MAX;
   // The token at position p sees from p - (window - 1) on.
-  const int back = window.window - 1;
-  return (back + kBlockTokens - 1) / kBlockTokens - (HEARTH_MUTANT(6) && back > 0);  // 6: too short
+  const int back = group.window - 1;
+  return (back + block_tokens - 1) / block_tokens - (HEARTH_MUTANT(6) && back > 0);  // 6: too short
 }
 
-int BlocksOf(const KvGroupLayout& group) { return group.block_bytes > 0 ? group.num_blocks : 0; }
-
 int Quota(const KvGroupLayout& group, double share) {
-  return static_cast<int>(std::clamp(share, 0.0, 1.0) * BlocksOf(group));
+  return static_cast<int>(std::clamp(share, 0.0, 1.0) * group.num_blocks);
 }
 
 }  // namespace
 
-PrefixCache::PrefixCache(const KvLayout& layout, const KvPolicy& policy, BlockPool& full,
-                         BlockPool& window)
+PrefixCache::PrefixCache(const KvLayout& layout, const KvPolicy& policy, std::span<BlockPool> pools)
     : policy_(policy),
-      has_full_(layout.full.block_bytes > 0),
-      has_window_(layout.window.block_bytes > 0),
-      window_span_(SpanOf(layout.window)),
-      every_blocks_(policy.window_every / kBlockTokens),
-      full_(full),
-      window_(window),
-      full_queue_(Quota(layout.full, policy.tenant_share)),
-      window_queue_(Quota(layout.window, policy.tenant_share)) {
-  const int blocks = BlocksOf(has_full_ ? layout.full : layout.window);
+      has_full_(layout.has_full()),
+      block_tokens_(static_cast<size_t>(layout.block_tokens)),
+      every_blocks_(policy.window_every / layout.block_tokens),
+      pools_(pools) {
+  int64_t blocks = 0;
+  for (const KvGroupLayout& group : layout.groups) {
+    spans_.push_back(SpanOf(group, layout.block_tokens));
+    queues_.emplace_back(Quota(group, policy.tenant_share));
+    blocks += group.num_blocks;
+  }
+  if (has_full_) blocks = layout.groups[0].num_blocks;
   // With full layers every node has a full block. Without, the chain that leads to a window block
   // has nodes without blocks; 64 of them per window block is half a window of 128 in 8192 tokens.
-  max_nodes_ = has_full_ ? int64_t{blocks} : int64_t{blocks} * 64 + 64;
+  max_nodes_ = has_full_ ? blocks : blocks * 64 + 64;
   nodes_.reserve(static_cast<size_t>(blocks) + 1);
-  buckets_.assign(std::bit_ceil(static_cast<size_t>(std::max(blocks, 16))), -1);
+  slots_.reserve((static_cast<size_t>(blocks) + 1) * spans_.size());
+  tokens_.reserve((static_cast<size_t>(blocks) + 1) * block_tokens_);
+  runs_.resize(spans_.size());
+  buckets_.assign(std::bit_ceil(static_cast<size_t>(std::max<int64_t>(blocks, 16))), -1);
   evicted_.resize(buckets_.size());
 }
 
@@ -71,7 +73,7 @@ int PrefixCache::Child(int parent, const BlockKey& key, std::span<const Token> t
   if (node < 0) return -1;
   const Node& found = nodes_[node];
   if (found.parent != parent && !HEARTH_MUTANT(4)) return -1;  // 4: only the block is compared
-  const bool same = std::ranges::equal(found.tokens, tokens);
+  const bool same = std::ranges::equal(TokensOf(node), tokens);
   return same || HEARTH_MUTANT(3) ? node : -1;  // 3: keys are believed
 }
 
@@ -83,29 +85,33 @@ PrefixCache::Found PrefixCache::Find(uint64_t salt, std::span<const Token> token
   nodes.clear();
   const auto root = roots_.find(salt);
   int node = root == roots_.end() ? -1 : root->second;
-  int window_run = 0;
+  std::ranges::fill(runs_, 0);
   BlockKey key;
   for (int i = 0; i < max_blocks; ++i) {
-    const auto block = tokens.subspan(static_cast<size_t>(i) * kBlockTokens, kBlockTokens);
+    const auto block = tokens.subspan(static_cast<size_t>(i) * block_tokens_, block_tokens_);
     key = KeyOf(salt, key, block);
     const int child = node < 0 ? -1 : Child(node, key, block);
     if (child < 0) break;
     node = child;
     keys.push_back(key);
     nodes.push_back({node, nodes_[node].serial});
-    window_run = nodes_[node].window == BlockId::kNone ? 0 : window_run + 1;
-    const bool usable = window_run >= std::min(i + 1, window_span_);
+    bool usable = true;
+    for (int group = 0; group < num_groups(); ++group) {
+      int& run = runs_[static_cast<size_t>(group)];
+      run = slot(group, node).id == BlockId::kNone ? 0 : run + 1;
+      usable = usable && run >= std::min(i + 1, span(group));
+    }
     if (usable || HEARTH_MUTANT(5)) found.num_blocks = i + 1;  // 5: full blocks suffice
   }
-  const int known = static_cast<int>(nodes.size());
-  found.miss.position = found.num_blocks * kBlockTokens;
+  const int known = static_cast<int>(nodes.size()), block_tokens = static_cast<int>(block_tokens_);
+  found.miss.position = found.num_blocks * block_tokens;
   if (found.num_blocks < max_blocks) {
     found.miss.why = found.num_blocks < known ? KvMiss::Why::kWindowMissing
                      : WasEvicted(key)        ? KvMiss::Why::kEvicted
                                               : KvMiss::Why::kNeverSeen;
     found.miss.branch_tokens =
-        (known - found.num_blocks) * kBlockTokens +
-        NearestBranch(node, tokens.subspan(static_cast<size_t>(known) * kBlockTokens));
+        (known - found.num_blocks) * block_tokens +
+        NearestBranch(node, tokens.subspan(static_cast<size_t>(known) * block_tokens_));
   }
   keys.resize(found.num_blocks);
   nodes.resize(found.num_blocks);
@@ -116,7 +122,7 @@ int PrefixCache::NearestBranch(int node, std::span<const Token> rest) const {
   int best = 0, seen = 0;
   for (int child = node < 0 ? -1 : nodes_[node].first_child; child >= 0 && seen < kBranchesSeen;
        child = nodes_[child].next_sibling, ++seen) {
-    const auto& tokens = nodes_[child].tokens;
+    const auto tokens = TokensOf(child);
     const auto differ = std::ranges::mismatch(tokens, rest);
     best = std::max(best, static_cast<int>(differ.in1 - tokens.begin()));
   }
@@ -141,6 +147,8 @@ int PrefixCache::NewNode() {
   if (free_nodes_.empty()) {
     node = static_cast<int>(nodes_.size());
     nodes_.emplace_back();
+    slots_.resize(nodes_.size() * spans_.size());
+    tokens_.resize(nodes_.size() * block_tokens_);
   } else {
     node = free_nodes_.back();
     free_nodes_.pop_back();
@@ -153,6 +161,7 @@ void PrefixCache::FreeNode(int node) {
   const uint32_t serial = nodes_[node].serial + 1;  // whoever remembers the node finds it stale
   nodes_[node] = Node();
   nodes_[node].serial = serial;
+  for (int group = 0; group < num_groups(); ++group) slot(group, node) = Slot();
   free_nodes_.push_back(node);
 }
 
@@ -174,7 +183,7 @@ int PrefixCache::Make(int parent, const Offer& offer) {
   Node& made = nodes_[node];
   Node& above = nodes_[parent];
   made.key = offer.key;
-  std::ranges::copy(offer.tokens, made.tokens.begin());
+  std::ranges::copy(offer.tokens, &tokens_[static_cast<size_t>(node) * block_tokens_]);
   made.tenant = offer.domain.tenant;
   made.parent = parent;
   made.index = above.index + 1;
@@ -183,9 +192,9 @@ int PrefixCache::Make(int parent, const Offer& offer) {
   above.first_child = node;
   ++above.num_children;
   const int until_next = every_blocks_ > 0 ? every_blocks_ - made.index % every_blocks_ : 0;
-  const int kept = window_span_ - HEARTH_MUTANT(19);  // 19: one block too few
-  if (every_blocks_ > 0 && until_next <= kept) {
-    made.keep = KeepClass::kEvery;
+  for (int group = 0; group < num_groups(); ++group) {
+    const int kept = span(group) - HEARTH_MUTANT(19);  // 19: one block too few
+    if (every_blocks_ > 0 && until_next <= kept) slot(group, node).keep = KeepClass::kEvery;
   }
   InsertKey(node);
   ++num_nodes_;
@@ -194,9 +203,9 @@ int PrefixCache::Make(int parent, const Offer& offer) {
 
 KvNode PrefixCache::Publish(const Offer& offer) {
   HEARTH_CHECK(offer.parent.index < 0 || alive(offer.parent));
-  HEARTH_CHECK(!has_full_ || offer.full != BlockId::kNone);
+  HEARTH_CHECK(!has_full_ || offer.tables[0][offer.entry] != BlockId::kNone);
   const bool first = offer.parent.index < 0;
-  while (num_nodes_ >= max_nodes_ && window_queue_.size() > 0) EvictWindow(*window_queue_.Next());
+  if (num_nodes_ >= max_nodes_) EvictForNode();
   if (!first && !alive(offer.parent)) return KvNode();
   const int parent = first ? RootOf(offer.domain.salt) : offer.parent.index;
   int node = Child(parent, offer.key, offer.tokens);
@@ -210,38 +219,51 @@ KvNode PrefixCache::Publish(const Offer& offer) {
     if (nodes_[parent].num_children == 2 && nodes_[parent].index >= 0) {
       KeepCut({parent, nodes_[parent].serial});
     }
-    if (full_queue_.contains(parent)) full_queue_.Remove(parent);
+    if (has_full_ && queue(0).contains(parent)) queue(0).Remove(parent);
   }
-  const bool lacks_full = nodes_[node].full == BlockId::kNone;
-  // 14: the newcomer replaces the older block.
-  if (has_full_ && (lacks_full || HEARTH_MUTANT(14))) Attach(KvGroup::kFull, node, offer.full);
-  if (offer.window != BlockId::kNone && window_.node(offer.window) == BlockPool::kNoNode &&
-      nodes_[node].window == BlockId::kNone) {
-    Attach(KvGroup::kWindow, node, offer.window);
+  for (int group = 0; group < num_groups(); ++group) {
+    const BlockId id = offer.tables[static_cast<size_t>(group)][offer.entry];
+    const bool is_lacking = slot(group, node).id == BlockId::kNone;
+    if (is_full(group)) {
+      if (is_lacking || HEARTH_MUTANT(14)) Attach(group, node, id);  // 14: replaces the older block
+    } else if (is_lacking && id != BlockId::kNone && pool(group).node(id) == BlockPool::kNoNode) {
+      Attach(group, node, id);
+    }
   }
   return {node, nodes_[node].serial};
 }
 
-void PrefixCache::Attach(KvGroup group, int node, BlockId id) {
-  (group == KvGroup::kFull ? nodes_[node].full : nodes_[node].window) = id;
-  pool(group).Keep(id, node);
-  HEARTH_CHECK(pool(group).in_use(id));  // whoever publishes a block holds it
-  if (group == KvGroup::kFull) {
-    ++num_reclaimable_;  // until BecameBusy counts its user
-    full_queue_.AddCached(nodes_[node].tenant, 1);
-  } else {
-    window_queue_.AddCached(nodes_[node].tenant, 1);
+// Without full layers, nodes without blocks are bounded: those of window blocks that go first go.
+void PrefixCache::EvictForNode() {
+  for (int group = has_full_; group < num_groups(); ++group) {
+    while (num_nodes_ >= max_nodes_ && queue(group).size() > 0) Evict(group, *queue(group).Next());
   }
+}
+
+void PrefixCache::Attach(int group, int node, BlockId id) {
+  slot(group, node).id = id;
+  pool(group).Keep(id, node);
+  HEARTH_CHECK(pool(group).in_use(id));    // whoever publishes a block holds it
+  if (is_full(group)) ++num_reclaimable_;  // until BecameBusy counts its user
+  queue(group).AddCached(nodes_[node].tenant, 1);
   BecameBusy(group, node);
+}
+
+bool PrefixCache::HasBlocks(int node) const {
+  for (int group = 0; group < num_groups(); ++group) {
+    if (slot(group, node).id != BlockId::kNone) return true;
+  }
+  return false;
 }
 
 // Unlinks a node without children and gives its blocks to whoever holds them, or back. Returns the
 // parent, which may have lost its last child.
 int PrefixCache::RemoveNode(int node) {
   HEARTH_CHECK(nodes_[node].num_children == 0);
-  // 13: the window block of an evicted node stays behind.
-  if (nodes_[node].window != BlockId::kNone && !HEARTH_MUTANT(13)) Detach(KvGroup::kWindow, node);
-  if (nodes_[node].full != BlockId::kNone) Detach(KvGroup::kFull, node);
+  for (int group = num_groups() - 1; group >= 0; --group) {
+    if (HEARTH_MUTANT(13) && !is_full(group)) continue;  // 13: window blocks stay behind
+    if (slot(group, node).id != BlockId::kNone) Detach(group, node);
+  }
   const Node& gone = nodes_[node];
   const int parent = gone.parent;
   if (gone.prev_sibling >= 0) {
@@ -270,7 +292,7 @@ void PrefixCache::Prune(int node) {
       QueueIfLeaf(node);
       return;
     }
-    if (nodes_[node].window != BlockId::kNone) return;
+    if (HasBlocks(node)) return;
     node = RemoveNode(node);
   }
 }

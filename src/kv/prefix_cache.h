@@ -2,7 +2,6 @@
 // Finds KV blocks that some earlier sequence already filled with the same tokens, and decides which
 // of them go when room is needed. Counts blocks through the pools; never touches their bytes.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -17,23 +16,23 @@
 #include "kv/layout.h"
 namespace hearth {
 
-// A tree of nodes, one per published block of 16 tokens, with a root per salt. A node carries the
-// block of either group that holds its tokens.
+// A tree of nodes, one per published block of tokens, with a root per salt. A node carries the
+// block of each group that holds its tokens.
 //
 // Whole prefixes are compared, not only blocks: a node is accepted for block i only when its parent
-// is the very node accepted for block i - 1 and its 16 tokens are equal. A node outlives none of
+// is the very node accepted for block i - 1 and its tokens are equal. A node outlives none of
 // its ancestors, so by induction the whole chain and the salt are equal, whatever the keys do.
 //
-// Full blocks are evicted leaves first, so a chain never has holes. Window blocks may go alone. A
-// node dies with its full block, or, in a model without full layers, when it has neither a window
-// block nor children.
-// Thread: engine only.
+// Full blocks (of a group that sees everything) are evicted leaves first, so a chain never has
+// holes. Blocks of a group with a window may go alone. A node dies with its full block, or, in a
+// model without full layers, when it has neither a block nor children. Thread: engine only.
 class PrefixCache {
  public:
-  PrefixCache(const KvLayout& layout, const KvPolicy& policy, BlockPool& full, BlockPool& window);
+  // `pools` has one for each group and outlives the cache.
+  PrefixCache(const KvLayout& layout, const KvPolicy& policy, std::span<BlockPool> pools);
 
   struct Found {
-    int num_blocks = 0;  // that can be reused: all full blocks, and the last window's
+    int num_blocks = 0;  // that can be reused: all full blocks, and the last of each window
     KvMiss miss;
   };
   // Fills `keys` and `nodes` with what can be reused of at most `max_blocks`; holds nothing.
@@ -46,7 +45,8 @@ class PrefixCache {
     BlockKey key;
     std::span<const Token> tokens;
     KvDomain domain;
-    BlockId full = BlockId::kNone, window = BlockId::kNone;
+    std::span<const BlockTable> tables;  // the block of each group is at `entry`
+    size_t entry = 0;
   };
   // The node of one more block of a chain. A known node keeps the block it has, and takes the
   // offered one where it has none. Index -1 when the key already names another chain's block.
@@ -60,30 +60,28 @@ class PrefixCache {
   bool alive(const KvNode& node) const {
     return node.index >= 0 && nodes_[node.index].serial == node.serial;
   }
-  BlockId block(KvGroup group, const KvNode& node) const {
-    return group == KvGroup::kFull ? nodes_[node.index].full : nodes_[node.index].window;
-  }
-  // A hit on `node`, with its window block or without.
-  void Touch(const KvNode& node, bool with_window);
+  BlockId block(int group, const KvNode& node) const { return slot(group, node.index).id; }
+  // A hit on the block that `node` has in the group.
+  void Touch(int group, const KvNode& node);
   // Marks the window blocks before the boundary after `node` as worth keeping.
   void KeepCut(const KvNode& node);
 
   // One more or one fewer user of a block, cached or not.
-  void Hold(KvGroup group, BlockId id);
-  void Drop(KvGroup group, BlockId id);
-  void Pin(KvGroup group, BlockId id);
-  void Unpin(KvGroup group, BlockId id);
+  void Hold(int group, BlockId id);
+  void Drop(int group, BlockId id);
+  void Pin(int group, BlockId id);
+  void Unpin(int group, BlockId id);
 
   // Cached blocks that MakeRoom can free.
-  int reclaimable(KvGroup group) const {
-    return group == KvGroup::kFull ? num_reclaimable_ : window_queue_.size();
+  int reclaimable(int group) const {
+    return is_full(group) ? num_reclaimable_ : queue(group).size();
   }
   // Evicts until the group has `count` free blocks or nothing is left to evict.
-  bool MakeRoom(KvGroup group, int count);
+  bool MakeRoom(int group, int count);
   void DropAll();
 
-  // Window blocks that the token after a block boundary sees, at most.
-  int window_span() const { return window_span_; }
+  // Blocks of the group that the token after a block boundary sees, at most.
+  int span(int group) const { return spans_[static_cast<size_t>(group)]; }
   Status SelfCheck() const;
 
  private:
@@ -92,18 +90,20 @@ class PrefixCache {
   enum class KeepClass : uint8_t { kPlain, kEvery, kCut };
   struct Node {
     BlockKey key;  // of a root: lo is the salt
-    std::array<Token, kBlockTokens> tokens;
     int32_t parent = -1, first_child = -1, next_sibling = -1, prev_sibling = -1;
     int32_t next_in_bucket = -1;
     int32_t num_children = 0;
-    int32_t index = -1;    // holds positions [16 index, 16 index + 16); -1 for a root
+    int32_t index = -1;    // which block of its chain; -1 for a root
     int32_t num_busy = 0;  // 1 if its full block is in use, plus its children with num_busy > 0
-    BlockId full = BlockId::kNone, window = BlockId::kNone;
     uint32_t serial = 0, tenant = 0;
-    uint16_t hits = 0, window_hits = 0;
-    KeepClass keep = KeepClass::kPlain;
     bool is_alive = false;
-    double level = 0, window_level = 0;  // of the queue, when last used
+  };
+  // What a node has in one group.
+  struct Slot {
+    BlockId id = BlockId::kNone;
+    uint16_t hits = 0;
+    KeepClass keep = KeepClass::kPlain;  // of a group with a window
+    double level = 0;                    // of the queue, when last used
   };
 
   int Lookup(const BlockKey& key) const;
@@ -114,33 +114,53 @@ class PrefixCache {
   void InsertKey(int node);
   void EraseKey(int node);
   int Make(int parent, const Offer& offer);
-  void Attach(KvGroup group, int node, BlockId id);
-  void Detach(KvGroup group, int node);
+  void Attach(int group, int node, BlockId id);
+  void Detach(int group, int node);
   int RemoveNode(int node);
   void Prune(int node);
 
-  BlockPool& pool(KvGroup group) { return group == KvGroup::kFull ? full_ : window_; }
-  void BecameBusy(KvGroup group, int node);
-  void BecameIdle(KvGroup group, int node);
+  int num_groups() const { return static_cast<int>(spans_.size()); }
+  bool is_full(int group) const { return group == 0 && has_full_; }
+  BlockPool& pool(int group) { return pools_[static_cast<size_t>(group)]; }
+  const BlockPool& pool(int group) const { return pools_[static_cast<size_t>(group)]; }
+  EvictionQueue& queue(int group) { return queues_[static_cast<size_t>(group)]; }
+  const EvictionQueue& queue(int group) const { return queues_[static_cast<size_t>(group)]; }
+  size_t SlotIndex(int group, int node) const {
+    return static_cast<size_t>(node) * spans_.size() + static_cast<size_t>(group);
+  }
+  Slot& slot(int group, int node) { return slots_[SlotIndex(group, node)]; }
+  const Slot& slot(int group, int node) const { return slots_[SlotIndex(group, node)]; }
+  std::span<const Token> TokensOf(int node) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(node) * block_tokens_, block_tokens_);
+  }
+  bool HasBlocks(int node) const;
+
+  void BecameBusy(int group, int node);
+  void BecameIdle(int group, int node);
   void QueueIfLeaf(int node);
-  void EvictFull(int node);
-  void EvictWindow(int node);
-  double Worth(const Node& node) const;
-  double WindowWorth(const Node& node) const;
+  void Evict(int group, int node);
+  void EvictForNode();
+  double Worth(int group, int node) const;
   int LastUsedChild(int node, std::span<const Token> beginning) const;
   int NearestBranch(int node, std::span<const Token> rest) const;
 
   bool WasEvicted(const BlockKey& key) const;
   Status CheckNode(int index) const;
+  Status CheckBlocks(int index) const;
   Status CheckQueues(int index) const;
+  Status CheckCounts(int group) const;
 
   KvPolicy policy_;
-  bool has_full_, has_window_;
-  int window_span_;  // blocks
+  bool has_full_;
+  size_t block_tokens_;
   int every_blocks_;
-  BlockPool &full_, &window_;
-  EvictionQueue full_queue_, window_queue_;
+  std::vector<int> spans_;  // by group, in blocks
+  std::span<BlockPool> pools_;
+  std::vector<EvictionQueue> queues_;
   std::vector<Node> nodes_;
+  std::vector<Slot> slots_;        // of each node one per group
+  std::vector<Token> tokens_;      // of each node a block
+  mutable std::vector<int> runs_;  // Find's, kept for its memory
   std::vector<int> free_nodes_;
   std::vector<int> buckets_;  // heads of chains through next_in_bucket; a power of two
   std::unordered_map<uint64_t, int> roots_;  // by salt

@@ -27,37 +27,72 @@ Status PrefixCache::CheckNode(int index) const {
   }
   if (node.parent < 0 || !nodes_[node.parent].is_alive) return bad("outlived its parent");
   if (Lookup(node.key) != index) return bad("not found by its key");
-  if (node.full != BlockId::kNone && full_.node(node.full) != index)
-    return bad("full block astray");
-  if (node.window != BlockId::kNone && window_.node(node.window) != index) {
-    return bad("window block astray");
+  HEARTH_TRY(CheckBlocks(index));
+  if (has_full_ && busy + pool(0).in_use(slot(0, index).id) != node.num_busy) {
+    return bad("users miscounted");
   }
-  if (has_full_ != (node.full != BlockId::kNone)) return bad("without its full block");
-  if (!has_full_ && children == 0 && node.window == BlockId::kNone) return bad("holds nothing");
-  busy += has_full_ && full_.in_use(node.full);
-  if (has_full_ && busy != node.num_busy) return bad("users miscounted");
+  return Status();
+}
+
+Status PrefixCache::CheckBlocks(int index) const {
+  const Node& node = nodes_[index];
+  for (int group = 0; group < num_groups(); ++group) {
+    const BlockId id = slot(group, index).id;
+    if (id != BlockId::kNone && pool(group).node(id) != index) {
+      return Error(Code::kCorrupt, "prefix cache: node %d: its block of group %d is astray", index,
+                   group);
+    }
+  }
+  const bool lacks_full = has_full_ && slot(0, index).id == BlockId::kNone;
+  if (lacks_full || (node.num_children == 0 && !HasBlocks(index))) {
+    return Error(Code::kCorrupt, "prefix cache: node %d has no blocks", index);
+  }
   return Status();
 }
 
 Status PrefixCache::CheckQueues(int index) const {
   const Node& node = nodes_[index];
-  const bool evictable =
-      has_full_ && node.index >= 0 && node.num_busy == 0 && node.num_children == 0;
-  if (evictable != full_queue_.contains(index)) {
-    return Error(Code::kCorrupt, "prefix cache: node %d %s among full blocks to evict", index,
-                 evictable ? "is missing" : "has no place");
-  }
-  const bool idle = node.window != BlockId::kNone && !window_.in_use(node.window);
-  if (idle != window_queue_.contains(index)) {
-    return Error(Code::kCorrupt, "prefix cache: node %d %s among window blocks to evict", index,
-                 idle ? "is missing" : "has no place");
+  for (int group = 0; group < num_groups(); ++group) {
+    const BlockId id = slot(group, index).id;
+    const bool evictable = is_full(group)
+                               ? node.index >= 0 && node.num_busy == 0 && node.num_children == 0
+                               : id != BlockId::kNone && !pool(group).in_use(id);
+    if (evictable != queue(group).contains(index)) {
+      return Error(Code::kCorrupt, "prefix cache: node %d %s among blocks of group %d to evict",
+                   index, evictable ? "is missing" : "has no place", group);
+    }
   }
   return Status();
 }
 
+// Blocks that a pool believes kept but no node names would never come back.
+Status PrefixCache::CheckCounts(int group) const {
+  int cached = 0, kept = 0;
+  std::unordered_map<uint32_t, int> by_tenant;
+  for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
+    const BlockId id = slot(group, i).id;
+    if (!nodes_[i].is_alive || id == BlockId::kNone) continue;
+    ++kept;
+    const int idle = !pool(group).in_use(id);
+    cached += idle;
+    by_tenant[nodes_[i].tenant] += idle;
+  }
+  if (cached != pool(group).counts().cached || kept != pool(group).num_kept()) {
+    return Error(Code::kCorrupt,
+                 "prefix cache: %d blocks of group %d cached, %d kept; the pool says %d, %d",
+                 cached, group, kept, pool(group).counts().cached, pool(group).num_kept());
+  }
+  for (const auto& [tenant, count] : by_tenant) {
+    if (queue(group).cached(tenant) != count) {
+      return Error(Code::kCorrupt, "prefix cache: tenant %u is charged for %d blocks instead of %d",
+                   tenant, queue(group).cached(tenant), count);
+    }
+  }
+  return queue(group).SelfCheck();
+}
+
 Status PrefixCache::SelfCheck() const {
-  int alive = 0, reclaimable = 0, cached = 0, cached_window = 0, kept = 0, kept_window = 0;
-  std::unordered_map<uint32_t, int> by_tenant, window_by_tenant;
+  int alive = 0, reclaimable = 0;
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[i];
     if (!node.is_alive) continue;
@@ -66,40 +101,13 @@ Status PrefixCache::SelfCheck() const {
     if (node.index < 0) continue;
     ++alive;
     reclaimable += has_full_ && node.num_busy == 0;
-    if (node.full != BlockId::kNone) {
-      ++kept;
-      const int idle = !full_.in_use(node.full);
-      cached += idle;
-      by_tenant[node.tenant] += idle;
-    }
-    if (node.window != BlockId::kNone) {
-      ++kept_window;
-      const int idle = !window_.in_use(node.window);
-      cached_window += idle;
-      window_by_tenant[node.tenant] += idle;
-    }
   }
   if (alive != num_nodes_ || reclaimable != num_reclaimable_) {
     return Error(Code::kCorrupt, "prefix cache: %d nodes, %d reclaimable; counted %d, %d", alive,
                  reclaimable, static_cast<int>(num_nodes_), num_reclaimable_);
   }
-  // Blocks that a pool believes kept but no node names would never come back.
-  if (cached != full_.counts().cached || cached_window != window_.counts().cached ||
-      kept != full_.num_kept() || kept_window != window_.num_kept()) {
-    return Error(Code::kCorrupt, "prefix cache: %d+%d blocks cached; the pools say %d+%d", cached,
-                 cached_window, full_.counts().cached, window_.counts().cached);
-  }
-  for (const auto& [tenant, count] : by_tenant) {
-    if (full_queue_.cached(tenant) != count ||
-        window_queue_.cached(tenant) != window_by_tenant[tenant]) {
-      return Error(Code::kCorrupt,
-                   "prefix cache: tenant %u is charged for the wrong number of"
-                   " blocks",
-                   tenant);
-    }
-  }
-  HEARTH_TRY(full_queue_.SelfCheck());
-  return window_queue_.SelfCheck();
+  for (int group = 0; group < num_groups(); ++group) HEARTH_TRY(CheckCounts(group));
+  return Status();
 }
 
 }  // namespace hearth

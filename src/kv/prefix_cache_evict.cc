@@ -20,56 +20,58 @@ double Popularity(uint16_t hits) { return 1.0 + std::bit_width(hits); }
 
 }  // namespace
 
-double PrefixCache::Worth(const Node& node) const {
-  const double cost = 1.0 + double{kBlockTokens} * node.index / policy_.attention_knee;
-  return node.level + cost * Popularity(node.hits);
+// Full blocks are worth what computing them again costs. Window blocks are worth it where somebody
+// will start again, and nothing elsewhere.
+double PrefixCache::Worth(int group, int node) const {
+  const Slot& of = slot(group, node);
+  const double weight = is_full(group)                 ? 1
+                        : of.keep == KeepClass::kPlain ? 0
+                        : of.keep == KeepClass::kCut   ? kCutWeight
+                                                       : kEveryWeight;
+  const double position = static_cast<double>(block_tokens_) * nodes_[node].index;
+  const double cost = 1.0 + position / policy_.attention_knee;
+  return of.level + weight * cost * Popularity(of.hits);
 }
 
-double PrefixCache::WindowWorth(const Node& node) const {
-  if (node.keep == KeepClass::kPlain) return node.window_level;
-  const double weight = node.keep == KeepClass::kCut ? kCutWeight : kEveryWeight;
-  const double cost = 1.0 + double{kBlockTokens} * node.index / policy_.attention_knee;
-  return node.window_level + weight * cost * Popularity(node.window_hits);
-}
-
-void PrefixCache::Touch(const KvNode& node, bool with_window) {
-  Node& n = nodes_[node.index];
-  if (n.hits < kMaxHits) ++n.hits;
-  if (with_window && n.window_hits < kMaxHits) ++n.window_hits;
+void PrefixCache::Touch(int group, const KvNode& node) {
+  uint16_t& hits = slot(group, node.index).hits;
+  if (hits < kMaxHits) ++hits;
 }
 
 void PrefixCache::KeepCut(const KvNode& node) {
   if (HEARTH_MUTANT(15)) return;  // cuts are like any other place
-  int at = node.index;
-  for (int i = 0; i < window_span_ && nodes_[at].index >= 0; ++i, at = nodes_[at].parent) {
-    Node& n = nodes_[at];
-    n.keep = KeepClass::kCut;
-    if (!window_queue_.contains(at)) continue;
-    window_queue_.Remove(at);
-    n.window_level = window_queue_.level();
-    window_queue_.Add(at, n.tenant, WindowWorth(n));
+  for (int group = has_full_; group < num_groups(); ++group) {
+    int at = node.index;
+    for (int i = 0; i < span(group) && nodes_[at].index >= 0; ++i, at = nodes_[at].parent) {
+      Slot& kept = slot(group, at);
+      kept.keep = KeepClass::kCut;
+      if (!queue(group).contains(at)) continue;
+      queue(group).Remove(at);
+      kept.level = queue(group).level();
+      queue(group).Add(at, nodes_[at].tenant, Worth(group, at));
+    }
   }
 }
 
-void PrefixCache::Hold(KvGroup group, BlockId id) {
+void PrefixCache::Hold(int group, BlockId id) {
   const bool was_idle = !pool(group).in_use(id);
   pool(group).Share(id);
   if (was_idle) BecameBusy(group, pool(group).node(id));
 }
 
-void PrefixCache::Pin(KvGroup group, BlockId id) {
+void PrefixCache::Pin(int group, BlockId id) {
   const bool was_idle = !pool(group).in_use(id);
   pool(group).Pin(id);
   if (was_idle) BecameBusy(group, pool(group).node(id));
 }
 
-void PrefixCache::Drop(KvGroup group, BlockId id) {
+void PrefixCache::Drop(int group, BlockId id) {
   const int node = pool(group).node(id);
   pool(group).Release(id);
   if (node != BlockPool::kNoNode && !pool(group).in_use(id)) BecameIdle(group, node);
 }
 
-void PrefixCache::Unpin(KvGroup group, BlockId id) {
+void PrefixCache::Unpin(int group, BlockId id) {
   const int node = pool(group).node(id);
   pool(group).Unpin(id);
   if (node != BlockPool::kNoNode && !pool(group).in_use(id)) BecameIdle(group, node);
@@ -78,31 +80,28 @@ void PrefixCache::Unpin(KvGroup group, BlockId id) {
 // A full block with users, or with a descendant that has some, cannot be evicted. A sequence holds
 // every block of its chain, so the loops end at once; they climb only from a block that is pinned
 // while nobody holds it.
-void PrefixCache::BecameBusy(KvGroup group, int node) {
-  if (group == KvGroup::kWindow) {
-    if (window_queue_.contains(node)) window_queue_.Remove(node);
-    window_queue_.AddCached(nodes_[node].tenant, -1);
+void PrefixCache::BecameBusy(int group, int node) {
+  queue(group).AddCached(nodes_[node].tenant, -1);
+  if (!is_full(group)) {
+    if (queue(group).contains(node)) queue(group).Remove(node);
     return;
   }
-  full_queue_.AddCached(nodes_[node].tenant, -1);
   while (nodes_[node].index >= 0 && nodes_[node].num_busy++ == 0) {
     --num_reclaimable_;
-    if (full_queue_.contains(node)) full_queue_.Remove(node);
+    if (queue(group).contains(node)) queue(group).Remove(node);
     if (HEARTH_MUTANT(16)) break;  // ancestors in the cache do not learn of it
     node = nodes_[node].parent;
   }
 }
 
-void PrefixCache::BecameIdle(KvGroup group, int node) {
-  Node& n = nodes_[node];
-  if (group == KvGroup::kWindow) {
-    n.window_level = window_queue_.level();
-    window_queue_.AddCached(n.tenant, 1);
-    window_queue_.Add(node, n.tenant, WindowWorth(n));
+void PrefixCache::BecameIdle(int group, int node) {
+  queue(group).AddCached(nodes_[node].tenant, 1);
+  // 17: age counts from the first use
+  if (!is_full(group) || !HEARTH_MUTANT(17)) slot(group, node).level = queue(group).level();
+  if (!is_full(group)) {
+    queue(group).Add(node, nodes_[node].tenant, Worth(group, node));
     return;
   }
-  full_queue_.AddCached(n.tenant, 1);
-  if (!HEARTH_MUTANT(17)) n.level = full_queue_.level();  // 17: age counts from the first use
   while (nodes_[node].index >= 0 && --nodes_[node].num_busy == 0) {
     ++num_reclaimable_;
     QueueIfLeaf(node);
@@ -113,49 +112,46 @@ void PrefixCache::BecameIdle(KvGroup group, int node) {
 
 void PrefixCache::QueueIfLeaf(int node) {
   const Node& n = nodes_[node];
-  if (n.num_busy > 0 || full_queue_.contains(node)) return;
+  if (n.num_busy > 0 || queue(0).contains(node)) return;
   if (n.num_children > 0 && !HEARTH_MUTANT(8)) return;  // 8: chains may lose their middle
-  full_queue_.Add(node, n.tenant, Worth(n));
+  queue(0).Add(node, n.tenant, Worth(0, node));
 }
 
 // Takes a block off a node. Users keep it as their own; without any it is free.
-void PrefixCache::Detach(KvGroup group, int node) {
-  Node& n = nodes_[node];
-  BlockId& id = group == KvGroup::kFull ? n.full : n.window;
-  EvictionQueue& queue = group == KvGroup::kFull ? full_queue_ : window_queue_;
+void PrefixCache::Detach(int group, int node) {
+  BlockId& id = slot(group, node).id;
   if (!pool(group).in_use(id)) {
-    if (queue.contains(node)) queue.Remove(node);
-    queue.AddCached(n.tenant, -1);
-    if (group == KvGroup::kFull) --num_reclaimable_;
+    if (queue(group).contains(node)) queue(group).Remove(node);
+    queue(group).AddCached(nodes_[node].tenant, -1);
+    if (is_full(group)) --num_reclaimable_;
   }
   pool(group).Forget(id);
   id = BlockId::kNone;
 }
 
-void PrefixCache::EvictFull(int node) {
-  full_queue_.Evicted(node);
-  Prune(RemoveNode(node));
-}
-
-void PrefixCache::EvictWindow(int node) {
-  window_queue_.Evicted(node);
-  Detach(KvGroup::kWindow, node);
+void PrefixCache::Evict(int group, int node) {
+  queue(group).Evicted(node);
+  if (is_full(group)) {
+    Prune(RemoveNode(node));
+    return;
+  }
+  Detach(group, node);
   if (!has_full_) Prune(node);
 }
 
-bool PrefixCache::MakeRoom(KvGroup group, int count) {
-  EvictionQueue& queue = group == KvGroup::kFull ? full_queue_ : window_queue_;
+bool PrefixCache::MakeRoom(int group, int count) {
   while (pool(group).num_free() < count) {
-    const auto node = queue.Next();
+    const auto node = queue(group).Next();
     if (!node) return false;
-    group == KvGroup::kFull ? EvictFull(*node) : EvictWindow(*node);
+    Evict(group, *node);
   }
   return true;
 }
 
 void PrefixCache::DropAll() {
-  while (const auto node = full_queue_.Next()) EvictFull(*node);
-  while (const auto node = window_queue_.Next()) EvictWindow(*node);
+  for (int group = 0; group < num_groups(); ++group) {
+    while (const auto node = queue(group).Next()) Evict(group, *node);
+  }
 }
 
 }  // namespace hearth

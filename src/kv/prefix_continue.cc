@@ -19,9 +19,8 @@ int PrefixCache::LastUsedChild(int node, std::span<const Token> beginning) const
   int best = -1, seen = 0;
   for (int child = nodes_[node].first_child; child >= 0 && seen < kChildrenSeen;
        child = nodes_[child].next_sibling, ++seen) {
-    const Node& one = nodes_[child];
-    if (!std::equal(beginning.begin(), beginning.end(), one.tokens.begin())) continue;
-    if (best < 0 || one.level > nodes_[best].level) best = child;
+    if (!std::equal(beginning.begin(), beginning.end(), TokensOf(child).begin())) continue;
+    if (best < 0 || slot(0, child).level > slot(0, best).level) best = child;
   }
   return best;
 }
@@ -36,11 +35,10 @@ void PrefixCache::Continue(uint64_t salt, const KvNode& last, std::span<const To
   }
   while (static_cast<int>(out.size()) < count) {
     // A tail longer than a block is in the tree block by block.
-    const std::span<const Token> beginning =
-        tail.first(std::min<size_t>(tail.size(), kBlockTokens));
+    const std::span<const Token> beginning = tail.first(std::min(tail.size(), block_tokens_));
     node = LastUsedChild(node, beginning);
     if (node < 0) return;
-    const auto& tokens = nodes_[node].tokens;
+    const auto tokens = TokensOf(node);
     const auto more =
         std::min<size_t>(tokens.size() - beginning.size(), static_cast<size_t>(count) - out.size());
     const auto from = tokens.begin() + static_cast<std::ptrdiff_t>(beginning.size());

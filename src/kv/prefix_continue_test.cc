@@ -11,7 +11,7 @@ namespace {
 
 KvSpace MakeSpace() {
   KvLayout layout;
-  layout.full = {64, 32, 0};
+  layout.groups = {{0, 64, 32}};
   return KvSpace(layout, {});
 }
 

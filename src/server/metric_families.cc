@@ -71,9 +71,8 @@ double UsedShare(const KvCounts& counts) {
 
 void AddBlocks(const EngineSnapshot& snapshot, MetricFamilies& out) {
   std::vector<LabelledValue> blocks, capacity, usage;
-  for (const auto& [group, counts] :
-       {std::pair<const char*, const KvCounts&>("full", snapshot.full),
-        {"window", snapshot.window}}) {
+  double most_used = 0;
+  for (const auto& [group, window, block_bytes, counts] : snapshot.kv) {
     const std::pair<const char*, int> states[] = {{"free", counts.free},
                                                   {"held", counts.held},
                                                   {"cached", counts.cached},
@@ -83,20 +82,21 @@ void AddBlocks(const EngineSnapshot& snapshot, MetricFamilies& out) {
     }
     capacity.push_back({{{"group", group}}, static_cast<double>(counts.total)});
     usage.push_back({{{"group", group}}, UsedShare(counts)});
+    most_used = std::max(most_used, UsedShare(counts));
   }
   out.Gauges("hearth_kv_blocks", "Blocks of K and V by group of layers and state.", blocks);
   out.Gauges("hearth_kv_capacity_blocks", "Blocks there are.", capacity);
   out.Gauges("hearth_kv_used_ratio", "Share of blocks that running sequences hold.", usage);
-  const std::vector<LabelledValue> used{
-      {{}, std::max(UsedShare(snapshot.full), UsedShare(snapshot.window))}};
+  const std::vector<LabelledValue> used{{{}, most_used}};
   for (const char* name : {"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"}) {
     out.Theirs(name, MetricType::Gauge, "Share of KV blocks in use, 0 to 1.", used);
   }
-  out.Theirs("vllm:cache_config_info", MetricType::Gauge, "Always 1; the labels say the shape.",
-             {{{{"block_size", std::to_string(kBlockTokens)},
-                {"num_gpu_blocks", std::to_string(snapshot.full.total)},
-                {"enable_prefix_caching", "True"}},
-               1}});
+  out.Theirs(
+      "vllm:cache_config_info", MetricType::Gauge, "Always 1; the labels say the shape.",
+      {{{{"block_size", std::to_string(snapshot.block_tokens)},
+         {"num_gpu_blocks", std::to_string(snapshot.kv.empty() ? 0 : snapshot.kv[0].counts.total)},
+         {"enable_prefix_caching", "True"}},
+        1}});
 }
 
 void AddFinished(const EngineSnapshot& snapshot, MetricFamilies& out) {

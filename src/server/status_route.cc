@@ -87,7 +87,7 @@ Json StepsAsJson(const EngineSnapshot& snapshot) {
                     {"failures", snapshot.num_backend_failures}};
 }
 
-Json BlocksAsJson(const char* group, const KvCounts& counts, int64_t block_bytes) {
+Json BlocksAsJson(const std::string& group, const KvCounts& counts, int64_t block_bytes) {
   return JsonObject{{"group", group},
                     {"total", counts.total},
                     {"held", counts.held},
@@ -151,8 +151,9 @@ Json StatusAsJson(const EngineSnapshot& snapshot, const ServerMetrics& metrics,
   const bool is_idle = snapshot.load.num_running + snapshot.load.num_waiting == 0;
   const int64_t late_us = is_idle ? 0 : std::max<int64_t>(0, now_us - snapshot.at_us);
   JsonArray groups;
-  groups.push_back(BlocksAsJson("full", snapshot.full, snapshot.limits.full_block_bytes));
-  groups.push_back(BlocksAsJson("window", snapshot.window, snapshot.limits.window_block_bytes));
+  for (const auto& [name, window, block_bytes, counts] : snapshot.kv) {
+    groups.push_back(BlocksAsJson(name, counts, block_bytes));
+  }
   JsonArray rows;
   for (const SequenceRow& row : snapshot.rows) {
     const auto name = names.find(row.id);

@@ -131,7 +131,8 @@ class Checker {
     Require(r.id == fate().admission.id, "another one's record");
     Require(r.num_prompt == static_cast<int>(fate().prompt.size()), "num_prompt");
     Require(r.num_generated == static_cast<int>(fate().heard.size()), "num_generated");
-    Require(r.num_cached % kBlockTokens == 0 && r.num_cached < r.num_prompt, "num_cached");
+    Require(r.num_cached % scenario_.layout.block_tokens == 0 && r.num_cached < r.num_prompt,
+            "num_cached");
     Require(r.num_recomputed <= r.num_computed, "num_recomputed");
     Require(r.num_accepted <= r.num_drafted && r.num_accepted <= std::max(0, r.num_generated - 1),
             "num_accepted");
@@ -261,8 +262,10 @@ class Checker {
     Require(last.num_finished == finished, "num_finished");
     Require(last.prompt_tokens == prompt && last.generated_tokens == generated, "sums of tokens");
     Require(last.totals.accepted_tokens == accepted, "accepted_tokens");
-    Require(last.full.held == 0 && last.window.held == 0, "blocks are held by nobody");
-    Require(last.full.pinned == 0 && last.window.pinned == 0, "blocks are pinned by nobody");
+    for (const KvGroupState& group : last.kv) {
+      Require(group.counts.held == 0, "blocks are held by nobody");
+      Require(group.counts.pinned == 0, "blocks are pinned by nobody");
+    }
     Require(last.load.num_running == 0 && last.load.num_waiting == 0 && last.load.num_paused == 0 &&
                 last.load.waiting_tokens == 0 && last.load.backlog_tokens == 0,
             "an empty engine with a load");

@@ -16,8 +16,8 @@ std::vector<Token> Tokens(SimRandom& random, int count) {
 SimScenario Machine(uint64_t seed, int full_blocks, int window_blocks) {
   SimScenario scenario;
   scenario.seed = seed;
-  scenario.layout.full = {.block_bytes = 64, .num_blocks = full_blocks};
-  scenario.layout.window = {.block_bytes = 64, .num_blocks = window_blocks, .window = 32};
+  scenario.layout.groups = {{.window = 0, .block_bytes = 64, .num_blocks = full_blocks},
+                            {.window = 32, .block_bytes = 64, .num_blocks = window_blocks}};
   scenario.timing = TimingModel::TwentyB().Times(0.1);
   scenario.options.scheduler.experts = scenario.timing.experts().counts;
   scenario.noise = 0.05;
@@ -138,7 +138,7 @@ SimScenario PromptsAtOnceScenario(uint64_t seed) {
 SimScenario ChatScenario(uint64_t seed) {
   SimRandom random(seed);
   SimScenario scenario = Machine(seed, 2048, 512);
-  scenario.layout.window.window = random.Between(1, 128);
+  scenario.layout.groups[1].window = random.Between(1, 128);
   const std::vector<Token> preamble = Tokens(random, random.Between(16, 100));
   for (int chat = 0; chat < 4; ++chat) {
     for (int turn = 0; turn < 4; ++turn) {

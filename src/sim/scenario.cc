@@ -15,16 +15,22 @@ std::vector<Token> RandomTokens(SimRandom& random, int vocab, int count) {
   return out;
 }
 
-// Full and window layers, or only one kind; pools from hardly enough for one request to ample.
+// Full and window layers, or only one kind; windows of several lengths now and then, and blocks of
+// other sizes; pools from hardly enough for one request to ample.
 KvLayout RandomLayout(SimRandom& random) {
   KvLayout layout;
   const int kind = random.Between(0, 9);
-  if (kind != 0) layout.full = {.block_bytes = 64, .num_blocks = random.Around(5, 300)};
+  if (kind != 0) layout.groups.push_back({0, 64, random.Around(5, 300)});
   if (kind == 0 || kind >= 4) {
     constexpr int kWindows[] = {1, 5, 8, 16, 17, 24, 40};
-    layout.window = {
-        .block_bytes = 64, .num_blocks = random.Around(5, 150), .window = random.Pick(kWindows, 7)};
+    const int blocks = random.Around(5, 150);
+    layout.groups.push_back({random.Pick(kWindows, 7), 64, blocks});
+    for (int longer = 50; random.Chance(0.3); longer += 30) {
+      layout.groups.push_back({longer, 64, random.Around(8, 150)});
+    }
   }
+  constexpr int kSizes[] = {4, 8, 32};
+  if (random.Chance(0.3)) layout.block_tokens = random.Pick(kSizes, 3);
   return layout;
 }
 
@@ -204,17 +210,23 @@ SimScenario RandomScenario(uint64_t seed) {
 
 std::string Describe(const SimScenario& scenario) {
   const SchedulerOptions& s = scenario.options.scheduler;
+  std::string groups;
+  for (int i = 0; i < scenario.layout.num_groups(); ++i) {
+    const KvGroupLayout& group = scenario.layout.group(i);
+    groups += Printf(" %d %s (window %d)", group.num_blocks,
+                     NameOfGroup(scenario.layout, i).c_str(), group.window);
+  }
   std::string out = Printf(
-      "seed %llu: %zu clients, vocabulary %d, %d full and %d window blocks (window %d)\n"
+      "seed %llu: %zu clients, vocabulary %d, blocks of %d tokens:%s\n"
       "steps of %d tokens and %d sequences at most, context %d, chunk %d, target %.1f ms, "
       "aging %.1f ms, quantum %d, %d preemptions, headroom %d, habit %.0f, %s drafts\n"
       "a step takes %.2f ms and more\n",
       static_cast<unsigned long long>(scenario.seed), scenario.clients.size(), scenario.vocab,
-      scenario.layout.full.num_blocks, scenario.layout.window.num_blocks,
-      scenario.layout.window.window, s.max_step_tokens, s.max_sequences, s.max_context, s.min_chunk,
-      static_cast<double>(s.itl_target_us) * 1e-3, static_cast<double>(s.aging_us) * 1e-3,
-      s.quantum, s.max_preemptions, s.headroom_blocks, static_cast<double>(scenario.habit),
-      s.speculates ? "with" : "no", scenario.timing.points().front().us * 1e-3);
+      scenario.layout.block_tokens, groups.c_str(), s.max_step_tokens, s.max_sequences,
+      s.max_context, s.min_chunk, static_cast<double>(s.itl_target_us) * 1e-3,
+      static_cast<double>(s.aging_us) * 1e-3, s.quantum, s.max_preemptions, s.headroom_blocks,
+      static_cast<double>(scenario.habit), s.speculates ? "with" : "no",
+      scenario.timing.points().front().us * 1e-3);
   return out;
 }
 

@@ -10,21 +10,19 @@ SimBackend::SimBackend(const KvLayout& layout, int vocab, uint64_t seed, SimWorl
     : layout_(layout), world_(world) {
   model_.vocab = vocab;
   model_.seed = seed;
-  model_.has_full = layout.full.block_bytes > 0;
-  model_.window = layout.window.block_bytes > 0 ? layout.window.window : 0;
-  const auto make = [](const KvGroupLayout& of, Group& group) {
-    if (of.block_bytes == 0) return;
-    group.cells.resize(static_cast<size_t>(of.num_blocks) * kBlockTokens);
+  for (const KvGroupLayout& of : layout.groups) {
+    model_.windows.push_back(of.window);
+    Group& group = groups_.emplace_back();
+    group.cells.resize(static_cast<size_t>(of.num_blocks) *
+                       static_cast<size_t>(layout.block_tokens));
     group.salts.resize(static_cast<size_t>(of.num_blocks));
-  };
-  make(layout.full, full_);
-  make(layout.window, window_);
+  }
 }
 
-Status SimBackend::ReadBlock(KvGroup, BlockId, std::span<std::byte>) {
+Status SimBackend::ReadBlock(int, BlockId, std::span<std::byte>) {
   return Error(Code::kUnsupported, "the simulation has no tiers");
 }
-Status SimBackend::WriteBlock(KvGroup, BlockId, std::span<const std::byte>) {
+Status SimBackend::WriteBlock(int, BlockId, std::span<const std::byte>) {
   return Error(Code::kUnsupported, "the simulation has no tiers");
 }
 
@@ -36,15 +34,16 @@ void SimBackend::Fault(const SeqSlice& slice, int position, const char* what) {
 
 bool SimBackend::CheckSlice(const SeqSlice& slice, const StepPlan& plan) {
   const int end = slice.num_computed + slice.count;
-  const auto covers = [end](std::span<const BlockId> table) {
-    return static_cast<int>(table.size()) * kBlockTokens >= end;
-  };
   if (slice.count < 1 || slice.num_computed < 0) Fault(slice, end, "an empty slice");
   if (slice.first + slice.count > static_cast<int>(plan.tokens.size())) {
     Fault(slice, end, "a slice beyond the step's tokens");
   }
-  if (full_.exists() && !covers(slice.full)) Fault(slice, end, "the full table is too short");
-  if (window_.exists() && !covers(slice.window)) Fault(slice, end, "the window table is too short");
+  if (slice.tables.size() != groups_.size()) Fault(slice, end, "a table for every group is due");
+  for (const BlockTable& table : slice.tables) {
+    if (static_cast<int>(table.size()) * layout_.block_tokens < end) {
+      Fault(slice, end, "a table is too short");
+    }
+  }
   if (slice.num_logits > slice.count ||
       slice.logits_row + slice.num_logits > plan.num_logits_rows) {
     Fault(slice, end, "rows of logits that are not the slice's");
@@ -74,49 +73,55 @@ bool SimBackend::CheckPlan(const StepPlan& plan, size_t num_logits) {
   return failure_.empty();
 }
 
-SimBackend::Cell* SimBackend::At(Group& group, std::span<const BlockId> table, int position,
-                                 const SeqSlice& slice) {
-  const auto block = static_cast<int>(table[static_cast<size_t>(position / kBlockTokens)]);
-  if (block < 0 || block >= static_cast<int>(group.salts.size())) {
+int SimBackend::BlockAt(int group, const SeqSlice& slice, int position) const {
+  const BlockTable& table = slice.tables[static_cast<size_t>(group)];
+  return static_cast<int>(table[static_cast<size_t>(position / layout_.block_tokens)]);
+}
+
+SimBackend::Cell* SimBackend::At(int group, const SeqSlice& slice, int position) {
+  const int block = BlockAt(group, slice, position), block_tokens = layout_.block_tokens;
+  if (block < 0 || block >= layout_.group(group).num_blocks) {
     Fault(slice, position, "its table has no block where the step needs one");
     return nullptr;
   }
-  return &group.cells[static_cast<size_t>(block * kBlockTokens + position % kBlockTokens)];
+  return &groups_[static_cast<size_t>(group)]
+              .cells[static_cast<size_t>(block * block_tokens + position % block_tokens)];
 }
 
 // All contexts are read before anything is written: hardware promises no order between slices.
 void SimBackend::ReadContext(const SeqSlice& slice, Context& context) {
-  context = {.sum = 0, .full = 0, .window = std::move(context.window), .is_bad = false};
-  context.window.clear();
+  context.seen.resize(groups_.size());
+  context.sum = context.full = 0;
+  context.is_bad = false;
   const uint64_t salt = world_.SaltOf(slice.seq);
-  const auto read = [&](Group& group, std::span<const BlockId> table, int p) -> uint64_t {
-    const Cell* cell = At(group, table, p, slice);
-    if (cell == nullptr) return 0;
-    const auto block = static_cast<size_t>(table[static_cast<size_t>(p / kBlockTokens)]);
-    if (cell->position != p) Fault(slice, p, "the block holds another position, or was reused");
-    if (group.salts[block] != salt) Fault(slice, p, "the block is another salt's");
-    context.is_bad = context.is_bad || cell->is_bad;
-    return cell->value;
-  };
-  for (int p = 0; full_.exists() && p < slice.num_computed && failure_.empty(); ++p) {
-    context.sum += read(full_, slice.full, p);
-    context.full += context.sum;
-  }
-  if (!window_.exists()) return;
-  for (int p = std::max(0, slice.num_computed - model_.window + 1);
-       p < slice.num_computed && failure_.empty(); ++p) {
-    context.window.push_back(read(window_, slice.window, p));
+  for (int group = 0; group < layout_.num_groups(); ++group) {
+    std::vector<uint64_t>& seen = context.seen[static_cast<size_t>(group)];
+    seen.clear();
+    const int window = layout_.group(group).window;
+    for (int p = window == 0 ? 0 : std::max(0, slice.num_computed - window + 1);
+         p < slice.num_computed && failure_.empty(); ++p) {
+      const Cell* cell = At(group, slice, p);
+      if (cell == nullptr) return;
+      const auto block = static_cast<size_t>(BlockAt(group, slice, p));
+      if (cell->position != p) Fault(slice, p, "the block holds another position, or was reused");
+      if (groups_[static_cast<size_t>(group)].salts[block] != salt) {
+        Fault(slice, p, "the block is another salt's");
+      }
+      context.is_bad = context.is_bad || cell->is_bad;
+      if (window > 0) seen.push_back(cell->value);
+      if (window == 0) context.full += context.sum += cell->value;
+    }
   }
 }
 
-void SimBackend::Write(Group& group, std::span<const BlockId> table, const SeqSlice& slice,
-                       int position, uint64_t value, bool is_bad) {
-  Cell* cell = At(group, table, position, slice);
+void SimBackend::Write(int group, const SeqSlice& slice, int position, uint64_t value,
+                       bool is_bad) {
+  Cell* cell = At(group, slice, position);
   if (cell == nullptr) return;
-  if (position % kBlockTokens == 0) {
-    std::fill_n(cell, kBlockTokens, Cell{});
-    group.salts[static_cast<size_t>(table[static_cast<size_t>(position / kBlockTokens)])] =
-        world_.SaltOf(slice.seq);
+  if (position % layout_.block_tokens == 0) {
+    std::fill_n(cell, layout_.block_tokens, Cell{});
+    groups_[static_cast<size_t>(group)]
+        .salts[static_cast<size_t>(BlockAt(group, slice, position))] = world_.SaltOf(slice.seq);
   }
   *cell = {value, position, is_bad};
 }
@@ -127,20 +132,21 @@ void SimBackend::RunSlice(const SeqSlice& slice, const StepPlan& plan, Context& 
     const int p = slice.num_computed + i;
     const Token token = plan.tokens[static_cast<size_t>(slice.first + i)];
     if (token < 0 || token >= model_.vocab) Fault(slice, p, "a token beyond the vocabulary");
-    uint64_t window_sum = 0;
-    const auto seen = static_cast<int>(context.window.size());
-    for (int d = 1; d < model_.window && d <= seen; ++d) {
-      window_sum += static_cast<uint64_t>(d) * context.window[static_cast<size_t>(seen - d)];
+    sums_.clear();
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      const int window = model_.windows[group];
+      sums_.push_back(window == 0 ? context.full
+                                  : SimModel::WindowSum(window, context.seen[group]));
     }
-    const uint64_t value = model_.Cell(token, p, full_.exists() ? context.full : 0, window_sum);
+    const uint64_t value = model_.Cell(token, p, sums_);
     context.is_bad = context.is_bad || world_.GoesBad(slice.seq, p);
-    context.sum += value;
-    context.full += context.sum;
-    if (window_.exists()) {
-      context.window.push_back(value);
-      Write(window_, slice.window, slice, p, value, context.is_bad);
+    context.full += context.sum += value;
+    for (int group = 0; group < layout_.num_groups(); ++group) {
+      if (layout_.group(group).window > 0) {
+        context.seen[static_cast<size_t>(group)].push_back(value);
+      }
+      Write(group, slice, p, value, context.is_bad);
     }
-    if (full_.exists()) Write(full_, slice.full, slice, p, value, context.is_bad);
     const int row = i - (slice.count - slice.num_logits);
     if (row < 0) continue;
     const auto vocab = static_cast<size_t>(model_.vocab);

@@ -32,8 +32,8 @@ class SimBackend : public Backend {
   KvLayout kv_layout() const override { return layout_; }
   int vocab_size() const override { return model_.vocab; }
   Status Run(const StepPlan& plan, std::span<float> logits) override;
-  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override;
-  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override;
+  Status ReadBlock(int, BlockId, std::span<std::byte>) override;
+  Status WriteBlock(int, BlockId, std::span<const std::byte>) override;
 
   const SimModel& model() const { return model_; }
   void set_habit(float habit) { model_.habit = habit; }
@@ -49,19 +49,19 @@ class SimBackend : public Backend {
   struct Group {
     std::vector<Cell> cells;
     std::vector<uint64_t> salts;  // per block: whose it is
-    bool exists() const { return !cells.empty(); }
   };
   struct Context {
-    uint64_t sum = 0, full = 0;
-    std::vector<uint64_t> window;  // the cells a next token may see, oldest first
+    // By group: the cells a next token may see, oldest first.
+    std::vector<std::vector<uint64_t>> seen;
+    uint64_t sum = 0, full = 0;  // of the group that sees everything
     bool is_bad = false;
   };
   bool CheckPlan(const StepPlan& plan, size_t num_logits);
   bool CheckSlice(const SeqSlice& slice, const StepPlan& plan);
-  Cell* At(Group& group, std::span<const BlockId> table, int position, const SeqSlice& slice);
+  int BlockAt(int group, const SeqSlice& slice, int position) const;
+  Cell* At(int group, const SeqSlice& slice, int position);
   void ReadContext(const SeqSlice& slice, Context& context);
-  void Write(Group& group, std::span<const BlockId> table, const SeqSlice& slice, int position,
-             uint64_t value, bool is_bad);
+  void Write(int group, const SeqSlice& slice, int position, uint64_t value, bool is_bad);
   void RunSlice(const SeqSlice& slice, const StepPlan& plan, Context& context,
                 std::span<float> logits);
   void Fault(const SeqSlice& slice, int position, const char* what);
@@ -69,8 +69,9 @@ class SimBackend : public Backend {
   KvLayout layout_;
   SimModel model_;
   SimWorld& world_;
-  Group full_, window_;
+  std::vector<Group> groups_;
   std::vector<Context> contexts_;
+  std::vector<uint64_t> sums_;  // RunSlice's, kept for its memory
   std::string failure_;
 };
 

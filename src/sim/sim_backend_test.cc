@@ -21,8 +21,8 @@ class World : public SimWorld {
 
 constexpr int kVocab = 5;
 KvLayout Layout() {
-  return {.full = {.block_bytes = 1, .num_blocks = 8},
-          .window = {.block_bytes = 1, .num_blocks = 8, .window = 10}};
+  return {.groups = {{.window = 0, .block_bytes = 1, .num_blocks = 8},
+                     {.window = 10, .block_bytes = 1, .num_blocks = 8}}};
 }
 
 std::vector<BlockId> Table(std::initializer_list<int> ids) {
@@ -43,8 +43,8 @@ struct Rig {
     slice.seq = seq;
     slice.count = static_cast<int>(tokens.size());
     slice.num_computed = num_computed;
-    slice.full = full;
-    slice.window = window;
+    const std::vector<BlockTable> tables{full, window};
+    slice.tables = tables;
     slice.num_logits = 1;
     plan.num_logits_rows = 1;
     plan.tokens = std::move(tokens);

@@ -12,16 +12,32 @@ namespace hearth {
 
 struct SimModel {
   int vocab = 0;
-  int window = 0;        // of the window group; 0: there is none
-  bool has_full = true;  // at least one group is there
+  std::vector<int> windows;  // one for each group; 0: it sees everything
   uint64_t seed = 0;
   float habit = 0;  // how much likelier than the rest a token's usual follower is
 
-  // A cell is what one position keeps for later ones: the K and V of this model. `full` and
-  // `window` are sums of earlier cells, each times its distance, over all that the group shows.
-  uint64_t Cell(Token token, int position, uint64_t full, uint64_t window_sum) const {
+  // A cell is what one position keeps for later ones: the K and V of this model. `sums` has for
+  // each group the sum of earlier cells, each times its distance, over all that the group shows.
+  uint64_t Cell(Token token, int position, std::span<const uint64_t> sums) const {
     const auto where = static_cast<uint64_t>(position) << 32 | static_cast<uint32_t>(token);
-    return MixBits(MixBits(where ^ seed) + full) + window_sum * kGoldenRatio;
+    uint64_t full = 0, windowed = 0, factor = kGoldenRatio;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      if (windows[i] == 0) {
+        full = sums[i];
+      } else {
+        windowed += sums[i] * factor;
+        factor += 2 * kGoldenRatio;
+      }
+    }
+    return MixBits(MixBits(where ^ seed) + full) + windowed;
+  }
+  // What a window shows of `cells`, the oldest first.
+  static uint64_t WindowSum(int window, std::span<const uint64_t> cells) {
+    uint64_t sum = 0;
+    for (size_t d = 1; d < static_cast<size_t>(window) && d <= cells.size(); ++d) {
+      sum += d * cells[cells.size() - d];
+    }
+    return sum;
   }
   // After `last`, which the cell is of.
   void Logits(uint64_t cell, Token last, std::span<float> out) const {
@@ -41,11 +57,11 @@ class LoneSim {
   explicit LoneSim(const SimModel& model) : model_(model) {}
   void Append(Token token) {
     const auto position = static_cast<int>(cells_.size());
-    uint64_t window_sum = 0;
-    for (int distance = 1; distance < model_.window && distance <= position; ++distance) {
-      window_sum += static_cast<uint64_t>(distance) * cells_[cells_.size() - distance];
+    sums_.clear();
+    for (const int window : model_.windows) {
+      sums_.push_back(window == 0 ? full_ : SimModel::WindowSum(window, cells_));
     }
-    cells_.push_back(model_.Cell(token, position, model_.has_full ? full_ : 0, window_sum));
+    cells_.push_back(model_.Cell(token, position, sums_));
     sum_ += cells_.back();
     full_ += sum_;  // every earlier cell is one further away
     last_ = token;
@@ -54,7 +70,7 @@ class LoneSim {
 
  private:
   const SimModel model_;
-  std::vector<uint64_t> cells_;
+  std::vector<uint64_t> cells_, sums_;
   uint64_t sum_ = 0, full_ = 0;
   Token last_ = 0;
 };

@@ -113,9 +113,9 @@ void Simulation::Broken(const std::string& what) {
 // What is there, for whoever reads the trace.
 void Simulation::TellState() {
   const EngineSnapshot now = core_->TakeSnapshot();
-  for (const KvCounts& counts : {now.full, now.window}) {
-    Tell("blocks: %d free, %d held, %d cached, %d pinned of %d", counts.free, counts.held,
-         counts.cached, counts.pinned, counts.total);
+  for (const auto& [name, window, block_bytes, counts] : now.kv) {
+    Tell("%s blocks: %d free, %d held, %d cached, %d pinned of %d", name.c_str(), counts.free,
+         counts.held, counts.cached, counts.pinned, counts.total);
   }
   constexpr const char* kStates[] = {"waits", "prefills", "decodes", "is paused"};
   for (const SequenceRow& row : now.rows) {
@@ -271,15 +271,14 @@ Status Simulation::OnStep(const StepPlan& plan) {
 
 // No table names a block twice or one that is not there, and every block in a table counts as held.
 void Simulation::CheckTables() {
-  const auto check = [&](KvGroup group, const KvGroupLayout& layout) {
+  const auto check = [&](int group, const KvGroupLayout& layout) {
     const KvCounts counts = core_->kv().counts(group);
-    if (layout.block_bytes == 0) return;
     uses_.assign(static_cast<size_t>(layout.num_blocks), 0);
     int held = 0, owner = 0;
     for (const Sequence* sequence : core_->scheduler().running()) {
       ++owner;
-      const BlockTable& table = group == KvGroup::kFull ? sequence->kv.full : sequence->kv.window;
-      for (const BlockId id : table) {
+      if (sequence->kv.tables.empty()) continue;
+      for (const BlockId id : sequence->kv.tables[static_cast<size_t>(group)]) {
         const auto block = static_cast<int>(id);
         if (block < 0) continue;
         if (block >= layout.num_blocks) return Broken("a table names a block that is not there");
@@ -297,8 +296,9 @@ void Simulation::CheckTables() {
       Broken("blocks do not add up");
     }
   };
-  check(KvGroup::kFull, scenario_.layout.full);
-  check(KvGroup::kWindow, scenario_.layout.window);
+  for (int group = 0; group < scenario_.layout.num_groups(); ++group) {
+    check(group, scenario_.layout.group(group));
+  }
 }
 
 // The oldest that runs is never the one that steps back: so somebody always gets on.

@@ -83,24 +83,23 @@ ScriptedBackend::ScriptedBackend(AgentScript script, const Tokenizer& tokenizer,
       tokenizer_(tokenizer),
       tokens_(tokens),
       assistant_{tokens.start},
-      memory_(static_cast<size_t>(kNumBlocks) * kBlockTokens, -1) {
+      memory_(static_cast<size_t>(kNumBlocks) * kDefaultBlockTokens, -1) {
   tokenizer.Encode("assistant", assistant_);
 }
 
 KvLayout ScriptedBackend::kv_layout() const {
   KvLayout layout;
-  layout.full = {64, kNumBlocks, 0};
-  layout.window = {64, kNumBlocks, kWindow};
+  layout.groups = {{0, 64, kNumBlocks}, {kWindow, 64, kNumBlocks}};
   return layout;
 }
 
 Result<size_t> ScriptedBackend::SlotOf(const SeqSlice& slice, int position) const {
-  const auto entry = static_cast<size_t>(position / kBlockTokens);
-  const int id = entry < slice.full.size() ? static_cast<int>(slice.full[entry]) : -1;
+  const auto entry = static_cast<size_t>(position / kDefaultBlockTokens);
+  const int id = entry < slice.tables[0].size() ? static_cast<int>(slice.tables[0][entry]) : -1;
   if (id < 0 || id >= kNumBlocks) {
     return Error(Code::kInvalid, "position %d has block %d", position, id);
   }
-  return static_cast<size_t>(id * kBlockTokens + position % kBlockTokens);
+  return static_cast<size_t>(id * kDefaultBlockTokens + position % kDefaultBlockTokens);
 }
 
 Status ScriptedBackend::Run(const StepPlan& plan, std::span<float> logits) {

@@ -31,8 +31,8 @@ class ScriptedBackend : public Backend {
   int vocab_size() const override { return tokenizer_.vocab_size(); }
   KvLayout kv_layout() const override;
   Status Run(const StepPlan& plan, std::span<float> logits) override;
-  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
 
  private:
   ScriptedBackend(AgentScript script, const Tokenizer& tokenizer, const HarmonyTokens& tokens);

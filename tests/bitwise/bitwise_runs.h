@@ -25,7 +25,7 @@ struct Sequence {
 
 struct Running {
   const Sequence* sequence;
-  std::vector<BlockId> full, window;
+  std::vector<BlockTable> tables;  // one per group
   int num_computed = 0;
   bool done() const { return num_computed == static_cast<int>(sequence->tokens.size()); }
 };
@@ -58,7 +58,7 @@ class BitwiseRuns {
 
  private:
   int BlocksOf(const Sequence& s) const {
-    return (static_cast<int>(s.tokens.size()) + kBlockTokens - 1) / kBlockTokens;
+    return (static_cast<int>(s.tokens.size()) + kDefaultBlockTokens - 1) / kDefaultBlockTokens;
   }
   int MaxBlocks() const {
     int most = 0;
@@ -69,7 +69,7 @@ class BitwiseRuns {
     CpuOptions options;
     options.isa = isa;
     options.num_threads = num_threads;
-    options.full_blocks = options.window_blocks = size * MaxBlocks();
+    options.kv_blocks = {size * MaxBlocks()};
     options.max_step_tokens = 1 << 16;
     return MakeCpuBackend(model_, options);
   }
@@ -83,14 +83,15 @@ class BitwiseRuns {
     }
     backend = Make(Isa::kScalar, 2, 1);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
-    std::vector<BlockId> table(static_cast<size_t>(MaxBlocks()));
+    BlockTable table(static_cast<size_t>(MaxBlocks()));
     for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<BlockId>(i);
+    const std::vector<BlockTable> tables((*backend)->kv_layout().groups.size(), table);
     for (Sequence& s : sequences_) {
       StepPlan plan;
       plan.tokens = s.tokens;
       SeqSlice slice;
       slice.count = slice.num_logits = plan.num_logits_rows = static_cast<int>(s.tokens.size());
-      slice.full = slice.window = table;
+      slice.tables = tables;
       plan.slices.push_back(slice);
       s.logits.resize(s.tokens.size() * static_cast<size_t>(model_.spec.vocab_size));
       const Status status = (*backend)->Run(plan, s.logits);
@@ -109,24 +110,25 @@ class BitwiseRuns {
     for (int i = 0; i < size; ++i) {
       Running& r = running.emplace_back();
       r.sequence = &sequences_[static_cast<size_t>(Pick(static_cast<int>(sequences_.size())))];
+      BlockTable table;
       for (int b = 0; b < BlocksOf(*r.sequence); ++b) {
-        const auto id = static_cast<BlockId>(ids.back());
+        table.push_back(static_cast<BlockId>(ids.back()));
         ids.pop_back();
-        r.full.push_back(id);
-        r.window.push_back(id);
       }
+      r.tables.assign(CpuKvLayout(model_.spec).groups.size(), table);
     }
     return running;
   }
 
   // Blocks that no token from here on can see are given back, as a scheduler would.
   void ForgetOldBlocks(Running& r) const {
-    int window = 0;
-    for (const LayerSpec& layer : model_.spec.layers) window = std::max(window, layer.window);
-    if (window == 0) return;
-    for (size_t b = 0; b < r.window.size(); ++b) {
-      const int last = static_cast<int>(b + 1) * kBlockTokens - 1;
-      if (last < r.num_computed - window + 1) r.window[b] = BlockId::kNone;
+    const KvLayout layout = CpuKvLayout(model_.spec);
+    for (size_t group = layout.has_full(); group < layout.groups.size(); ++group) {
+      const int window = layout.groups[group].window;
+      for (size_t b = 0; b < r.tables[group].size(); ++b) {
+        const int last = static_cast<int>(b + 1) * kDefaultBlockTokens - 1;
+        if (last < r.num_computed - window + 1) r.tables[group][b] = BlockId::kNone;
+      }
     }
   }
 
@@ -145,8 +147,7 @@ class BitwiseRuns {
       slice.first = static_cast<int>(plan.tokens.size());
       slice.count = std::min(left, 1 + Pick(chunk));
       slice.num_computed = r->num_computed;
-      slice.full = r->full;
-      slice.window = r->window;
+      slice.tables = r->tables;
       slice.logits_row = plan.num_logits_rows;
       slice.num_logits = 1 + Pick(slice.count);
       plan.num_logits_rows += slice.num_logits;

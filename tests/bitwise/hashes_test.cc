@@ -12,7 +12,6 @@
 
 #include "cpu/cpu_backend.h"
 #include "format_models.h"
-#include "kv/kv_space.h"
 #include "model/model.h"
 #include "testing/data.h"
 #include "testing/temp_dir.h"
@@ -46,20 +45,22 @@ uint64_t HashOf(std::span<const float> values) {
 // All sequences in one step, each with all its logits.
 std::vector<uint64_t> Compute(const Model& model, Isa isa) {
   const auto sequences = TokensOf(model.spec);
-  std::vector<BlockTable> tables;
+  std::vector<std::vector<BlockTable>> tables;  // by sequence and group
+  const size_t num_groups = CpuKvLayout(model.spec).groups.size();
   int num_blocks = 0;
   StepPlan plan;
   for (const auto& tokens : sequences) {
-    BlockTable& table = tables.emplace_back();
-    for (size_t at = 0; at < tokens.size(); at += kBlockTokens) {
+    BlockTable table;
+    for (size_t at = 0; at < tokens.size(); at += kDefaultBlockTokens) {
       table.push_back(static_cast<BlockId>(num_blocks++));
     }
+    tables.emplace_back(num_groups, table);
   }
   for (size_t i = 0; i < sequences.size(); ++i) {
     SeqSlice slice;
     slice.first = slice.logits_row = plan.num_logits_rows;
     slice.count = slice.num_logits = static_cast<int>(sequences[i].size());
-    slice.full = slice.window = tables[i];
+    slice.tables = tables[i];
     plan.num_logits_rows += slice.count;
     plan.tokens.insert(plan.tokens.end(), sequences[i].begin(), sequences[i].end());
     plan.slices.push_back(slice);
@@ -67,7 +68,7 @@ std::vector<uint64_t> Compute(const Model& model, Isa isa) {
   CpuOptions options;
   options.isa = isa;
   options.num_threads = 2;
-  options.full_blocks = options.window_blocks = num_blocks;
+  options.kv_blocks = {num_blocks};
   Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(model, options);
   EXPECT_TRUE(backend.ok()) << backend.status().message();
   if (!backend.ok()) return {};

@@ -42,8 +42,8 @@ class Replay {
       for (auto& sequence : running_) moved |= Advance(*sequence);
       if (!moved) Preempt();
       std::erase_if(running_, [](const auto& s) { return s->is_done; });
-      const KvCounts full = space_.counts(KvGroup::kFull);
-      const KvCounts window = space_.counts(KvGroup::kWindow);
+      const KvCounts full = space_.counts(0);
+      const KvCounts window = space_.counts(1);
       result_.most_full = std::max(result_.most_full, full.total - full.free);
       result_.most_window = std::max(result_.most_window, window.total - window.free);
     }
@@ -145,9 +145,9 @@ class Replay {
 // gpt-oss: as many layers with a window of 128 as without.
 KvLayout Layout(int full_blocks, int window_blocks) {
   KvLayout layout;
-  layout.full = {.block_bytes = 393216, .num_blocks = full_blocks, .window = 0};
+  layout.groups = {{.window = 0, .block_bytes = 393216, .num_blocks = full_blocks}};
   if (window_blocks > 0) {
-    layout.window = {.block_bytes = 393216, .num_blocks = window_blocks, .window = 128};
+    layout.groups.push_back({.window = 128, .block_bytes = 393216, .num_blocks = window_blocks});
   }
   return layout;
 }

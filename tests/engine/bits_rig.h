@@ -77,8 +77,11 @@ class Machine {
     CpuOptions cpu;
     cpu.isa = BestIsa();
     cpu.num_threads = 2;
-    cpu.full_blocks = world.full_blocks;
-    cpu.window_blocks = world.window_blocks;
+    if (CpuKvLayout(model.spec).num_groups() == 1) {
+      cpu.kv_blocks = {world.full_blocks};
+    } else {
+      cpu.kv_blocks = {world.full_blocks, world.window_blocks};
+    }
     cpu.max_step_tokens = world.max_step_tokens;
     Result<std::unique_ptr<Backend>> made = MakeCpuBackend(model, cpu);
     EXPECT_TRUE(made.ok()) << made.status().message();

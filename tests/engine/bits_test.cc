@@ -106,8 +106,8 @@ class BitsTest {
       num_preempted_ += run.heard->record.num_preempted > 0 ? 1 : 0;
       if (::testing::Test::HasFailure()) return compared;
     }
-    EXPECT_EQ(machine.core().kv().counts(KvGroup::kFull).held, 0);
-    EXPECT_EQ(machine.core().kv().counts(KvGroup::kWindow).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(0).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(1).held, 0);
     return compared;
   }
 

@@ -143,7 +143,7 @@ class ReadingTest {
     }
     machine.Finish();
     for (const auto& [expected, run] : runs) ExpectSame(*expected->heard, *run.heard);
-    EXPECT_EQ(machine.core().kv().counts(KvGroup::kFull).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(0).held, 0);
   }
   int num_compared() const { return num_compared_; }
   int num_preempted() const { return num_preempted_; }

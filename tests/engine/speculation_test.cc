@@ -97,8 +97,8 @@ class SpeculationTest {
       if (cancels && Pick(2) == 0) machine.core().Cancel(id);
     }
     machine.Finish();
-    EXPECT_EQ(machine.core().kv().counts(KvGroup::kFull).held, 0);
-    EXPECT_EQ(machine.core().kv().counts(KvGroup::kWindow).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(0).held, 0);
+    EXPECT_EQ(machine.core().kv().counts(1).held, 0);
     return cases;
   }
 

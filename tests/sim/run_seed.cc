@@ -84,7 +84,7 @@ std::string CheckChat(const SimScenario& scenario, const SimOutcome& outcome) {
     if (scenario.clients[i].follows < 0) continue;
     const SimFate& before = outcome.fates[static_cast<size_t>(scenario.clients[i].follows)];
     const auto computed = static_cast<int>(before.prompt.size() + before.heard.size()) - 1;
-    const int could = computed / kBlockTokens * kBlockTokens;
+    const int could = computed / kDefaultBlockTokens * kDefaultBlockTokens;
     if (outcome.fates[i].record.num_cached < could) {
       return Printf("client %zu found %d of %d tokens", i, outcome.fates[i].record.num_cached,
                     could);

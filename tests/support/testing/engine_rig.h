@@ -96,7 +96,7 @@ class EngineRig {
     EXPECT_EQ(client.heard->tokens, expected);
   }
   void ExpectNothingHeld() const {
-    for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
+    for (int group = 0; group < core.kv().layout().num_groups(); ++group) {
       EXPECT_EQ(core.kv().counts(group).held, 0);
       EXPECT_EQ(core.kv().counts(group).pinned, 0);
     }

@@ -34,8 +34,10 @@ class FakeBackend : public Backend {
   int vocab_size() const override { return options_.vocab_size; }
   KvLayout kv_layout() const override {
     KvLayout layout;
-    layout.full = {64, options_.full_blocks, 0};
-    if (options_.window > 0) layout.window = {64, options_.window_blocks, options_.window};
+    layout.groups = {{0, 64, options_.full_blocks}};
+    if (options_.window > 0) {
+      layout.groups.push_back({options_.window, 64, options_.window_blocks});
+    }
     return layout;
   }
 
@@ -48,8 +50,8 @@ class FakeBackend : public Backend {
       for (int i = 0; i < slice.count; ++i) {
         const int position = slice.num_computed + i;
         const Token token = plan.tokens[static_cast<size_t>(slice.first + i)];
-        HEARTH_TRY(Store(full_, slice.full, position, token));
-        if (options_.window > 0) HEARTH_TRY(Store(window_, slice.window, position, token));
+        HEARTH_TRY(Store(full_, slice.tables[0], position, token));
+        if (options_.window > 0) HEARTH_TRY(Store(window_, slice.tables[1], position, token));
       }
     }
     for (const SeqSlice& slice : plan.slices) {
@@ -65,8 +67,8 @@ class FakeBackend : public Backend {
     ++num_steps_;
     return Status();
   }
-  Status ReadBlock(KvGroup, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(KvGroup, BlockId, std::span<const std::byte>) override { return Status(); }
+  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
+  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
 
   // What Run must answer after exactly these tokens.
   std::vector<float> LogitsAfter(std::span<const Token> tokens) const {
@@ -87,14 +89,15 @@ class FakeBackend : public Backend {
 
  private:
   static constexpr Token kPoison = -77;
-  static size_t Slots(int blocks) { return static_cast<size_t>(blocks) * kBlockTokens; }
+  static size_t Slots(int blocks) { return static_cast<size_t>(blocks) * kDefaultBlockTokens; }
   size_t Window() const { return static_cast<size_t>(options_.window); }
 
   static Result<size_t> SlotOf(const std::vector<Token>& memory, std::span<const BlockId> table,
                                int position) {
-    const auto entry = static_cast<size_t>(position / kBlockTokens);
+    const auto entry = static_cast<size_t>(position / kDefaultBlockTokens);
     const int id = entry < table.size() ? static_cast<int>(table[entry]) : -1;
-    const auto slot = static_cast<size_t>(id * kBlockTokens + position % kBlockTokens);
+    const auto slot =
+        static_cast<size_t>(id * kDefaultBlockTokens + position % kDefaultBlockTokens);
     if (id >= 0 && slot < memory.size()) return slot;
     return Error(Code::kInvalid, "position %d has block %d", position, id);
   }
@@ -115,11 +118,11 @@ class FakeBackend : public Backend {
   }
 
   Status Row(const SeqSlice& slice, int end, std::span<float> row) {
-    HEARTH_TRY(Load(full_, slice.full, 0, end, seen_full_));
+    HEARTH_TRY(Load(full_, slice.tables[0], 0, end, seen_full_));
     seen_window_.clear();
     if (options_.window > 0) {
       const int begin = end > options_.window ? end - options_.window : 0;
-      HEARTH_TRY(Load(window_, slice.window, begin, end, seen_window_));
+      HEARTH_TRY(Load(window_, slice.tables[1], begin, end, seen_window_));
     }
     Fill(seen_full_, seen_window_, row);
     return Status();

@@ -3,7 +3,6 @@
 // prefixes were ever committed. Says what went wrong first; used by unit tests and by mutants.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <random>
 #include <string>
@@ -28,8 +27,10 @@ class KvDriver {
  public:
   explicit KvDriver(const KvDriverOptions& options)
       : options_(options), rng_(options.seed), space_(options.layout, options.policy) {
-    memory_[0].resize(options.layout.full.num_blocks);
-    memory_[1].resize(options.layout.window.num_blocks);
+    block_tokens_ = options.layout.block_tokens;
+    for (const KvGroupLayout& group : options.layout.groups) {
+      memory_.emplace_back(group.num_blocks, Contents(block_tokens_));
+    }
     for (int i = 0; i < 4; ++i) {
       std::vector<Token>& stem = stems_.emplace_back();
       const int size = Random(options.max_tokens);
@@ -56,22 +57,26 @@ class KvDriver {
     std::vector<uint64_t> stamps;  // entry p stands for the salt and tokens [0, p]
     int num_computed = 0;
   };
+  using Contents = std::vector<uint64_t>;  // of a block, a stamp for each position
   struct Pinned {
-    KvGroup group;
+    int group;
     BlockId id;
-    std::array<uint64_t, kBlockTokens> bytes;
+    Contents bytes;
   };
-  using Contents = std::array<uint64_t, kBlockTokens>;
 
   int Random(size_t below) { return static_cast<int>(rng_() % std::max<size_t>(below, 1)); }
   bool Chance(int percent) { return Random(100) < percent; }
   void Wrong(const std::string& what) {
     if (wrong_.empty()) wrong_ = what;
   }
-  bool has_full() const { return options_.layout.full.block_bytes > 0; }
-  bool has_window() const { return options_.layout.window.block_bytes > 0; }
-  Contents& At(KvGroup group, BlockId id) {
-    return memory_[static_cast<int>(group)].at(static_cast<size_t>(id));
+  int num_groups() const { return options_.layout.num_groups(); }
+  int WindowOf(int group) const { return options_.layout.group(group).window; }
+  Contents& At(int group, BlockId id) { return memory_[group].at(static_cast<size_t>(id)); }
+  // Entries of all tables.
+  static size_t Entries(const KvHolding& holding) {
+    size_t entries = 0;
+    for (const BlockTable& table : holding.tables) entries += table.size();
+    return entries;
   }
 
   void Stamp(Sequence& s) {
@@ -110,24 +115,27 @@ class KvDriver {
     const KvMatch match = space_.Match(s->tokens, limit, s->holding);
     s->num_computed = match.tokens;
     int known = 0;  // tokens of the longest prefix that was ever committed
-    while (known + kBlockTokens <= limit &&
-           committed_.contains(s->stamps[known + kBlockTokens - 1])) {
-      known += kBlockTokens;
+    while (known + block_tokens_ <= limit &&
+           committed_.contains(s->stamps[known + block_tokens_ - 1])) {
+      known += block_tokens_;
     }
-    if (match.tokens % kBlockTokens != 0 || match.tokens > limit) Wrong("match past its limit");
+    if (match.tokens % block_tokens_ != 0 || match.tokens > limit) Wrong("match past its limit");
     if (match.tokens > known) Wrong("matched what nobody committed");
     if (options_.is_ample && match.tokens < known) Wrong("forgot what there was room for");
     CheckMiss(match, *s, limit);
-    for (int i = 0; i < static_cast<int>(s->holding.window.size()); ++i) {
-      const int end = (i + 1) * kBlockTokens;
-      const bool seen = end > match.tokens - options_.layout.window.window + 1;
-      if (seen != (s->holding.window[i] != BlockId::kNone)) Wrong("window blocks do not fit");
+    for (int group = 0; group < num_groups(); ++group) {
+      const BlockTable& table = s->holding.tables[group];
+      for (int i = 0; i < static_cast<int>(table.size()); ++i) {
+        const int end = (i + 1) * block_tokens_;
+        const bool seen = WindowOf(group) == 0 || end > match.tokens - WindowOf(group) + 1;
+        if (seen != (table[i] != BlockId::kNone)) Wrong("reused blocks do not fit the window");
+      }
     }
     sequences_.push_back(std::move(s));
   }
 
   void CheckMiss(const KvMatch& match, const Sequence& s, int limit) {
-    const bool complete = match.tokens + kBlockTokens > limit;
+    const bool complete = match.tokens + block_tokens_ > limit;
     if ((match.miss.why == KvMiss::Why::kNone) != complete) Wrong("a miss without a reason");
     if (match.miss.position != match.tokens) Wrong("the miss is somewhere else");
     const int agreed = match.miss.position + match.miss.branch_tokens;
@@ -145,58 +153,54 @@ class KvDriver {
     const int left = static_cast<int>(s.tokens.size()) - s.num_computed;
     int count = 1 + (Chance(50) ? Random(left) : Random(std::min(left, 20)));
     const int room = space_.Room(s.holding, s.num_computed, count);
-    const auto before = s.holding.full.size() + s.holding.window.size();
+    const size_t before = Entries(s.holding);
     if (room < count) {
       if (space_.Reserve(s.holding, s.num_computed, count)) Wrong("reserved more than the room");
-      if (s.holding.full.size() + s.holding.window.size() != before) Wrong("took from too little");
+      if (Entries(s.holding) != before) Wrong("took from too little");
       if (options_.is_ample) Wrong("no room in an ample pool");
       count = room;
       if (count == 0) return;
     }
     if (!space_.Reserve(s.holding, s.num_computed, count)) return Wrong("less room than promised");
     CheckSequence(s);
-    const size_t size = (s.num_computed + count + kBlockTokens - 1) / kBlockTokens;
-    if ((has_full() && s.holding.full.size() < size) ||
-        (has_window() && s.holding.window.size() < size)) {
-      return Wrong("the tables do not cover the step");
+    const size_t size = (s.num_computed + count + block_tokens_ - 1) / block_tokens_;
+    for (const BlockTable& table : s.holding.tables) {
+      if (table.size() < size) return Wrong("the tables do not cover the step");
     }
     for (int p = s.num_computed; p < s.num_computed + count; ++p) {
-      if (has_full()) Write(KvGroup::kFull, s.holding.full, p, s.stamps[p]);
-      if (has_window()) Write(KvGroup::kWindow, s.holding.window, p, s.stamps[p]);
+      for (int group = 0; group < num_groups(); ++group) Write(group, s.holding, p, s.stamps[p]);
     }
     CheckRoom(s, s.num_computed, count);
     s.num_computed += count;
     // Also sequences that ask for logits no number are never committed.
     if (Chance(3)) return ReleaseOne(IndexOf(s));
     space_.Commit(s.holding, s.tokens, s.num_computed);
-    for (int p = kBlockTokens - 1; p < s.num_computed; p += kBlockTokens) {
+    for (int p = block_tokens_ - 1; p < s.num_computed; p += block_tokens_) {
       committed_.insert(s.stamps[p]);
     }
   }
 
   // What admission counted on must cover what a step really holds.
   void CheckRoom(const Sequence& s, int num_computed, int count) {
-    int held = 0;
-    for (const BlockId id : s.holding.window) held += id != BlockId::kNone;
-    if (held > space_.BlocksFor(KvGroup::kWindow, num_computed + count, count)) {
-      Wrong("a step holds more window blocks than BlocksFor says");
-    }
-    if (static_cast<int>(s.holding.full.size()) >
-        space_.BlocksFor(KvGroup::kFull, static_cast<int>(s.tokens.size()), count)) {
-      Wrong("a step holds more full blocks than BlocksFor says");
+    for (int group = 0; group < num_groups(); ++group) {
+      int held = 0;
+      for (const BlockId id : s.holding.tables[group]) held += id != BlockId::kNone;
+      if (held > space_.BlocksFor(group, num_computed + count, count)) {
+        Wrong("a step holds more blocks than BlocksFor says");
+      }
     }
   }
 
-  void Write(KvGroup group, const BlockTable& table, int position, uint64_t stamp) {
-    const BlockId id = table[position / kBlockTokens];
+  void Write(int group, const KvHolding& holding, int position, uint64_t stamp) {
+    const BlockId id = holding.tables[group][position / block_tokens_];
     if (id == BlockId::kNone) return Wrong("nowhere to write");
-    At(group, id)[position % kBlockTokens] = stamp;
+    At(group, id)[position % block_tokens_] = stamp;
   }
 
   void TrimOne(Sequence& s) {
     const int want = s.num_computed - Random(std::min(s.num_computed + 1, Chance(80) ? 20 : 200));
     const int kept = space_.Trim(s.holding, want);
-    if (kept > want || (kept < want && kept % kBlockTokens != 0)) Wrong("trimmed oddly");
+    if (kept > want || (kept < want && kept % block_tokens_ != 0)) Wrong("trimmed oddly");
     s.num_computed = kept;
     s.tokens.resize(kept);
     s.stamps.resize(kept);
@@ -205,10 +209,11 @@ class KvDriver {
   }
 
   void PinOne(const Sequence& s) {
-    const KvGroup group = Chance(50) ? KvGroup::kFull : KvGroup::kWindow;
-    const BlockTable& table = group == KvGroup::kFull ? s.holding.full : s.holding.window;
-    const int i = Random(s.num_computed / kBlockTokens);
-    if ((i + 1) * kBlockTokens > s.num_computed || i >= static_cast<int>(table.size())) return;
+    if (s.holding.tables.empty()) return;
+    const int group = Random(num_groups());
+    const BlockTable& table = s.holding.tables[group];
+    const int i = Random(s.num_computed / block_tokens_);
+    if ((i + 1) * block_tokens_ > s.num_computed || i >= static_cast<int>(table.size())) return;
     if (table[i] == BlockId::kNone || pinned_.size() > 3) return;
     // A committed block only: others are still written.
     if (i >= static_cast<int>(s.holding.keys.size())) return;
@@ -231,7 +236,7 @@ class KvDriver {
   }
   void ReleaseOne(int i) {
     space_.Release(sequences_[i]->holding);
-    if (!sequences_[i]->holding.full.empty() || !sequences_[i]->holding.keys.empty()) {
+    if (!sequences_[i]->holding.tables.empty() || !sequences_[i]->holding.keys.empty()) {
       Wrong("released but not empty");
     }
     sequences_.erase(sequences_.begin() + i);
@@ -239,21 +244,21 @@ class KvDriver {
 
   // Everything that the next token of a sequence would see is what was computed for it.
   void CheckSequence(const Sequence& s) {
-    const int window = options_.layout.window.window;
-    for (int p = 0; p < s.num_computed; ++p) {
-      if (has_full() && !Holds(KvGroup::kFull, s.holding.full, p, s.stamps[p])) {
-        return Wrong("a full block holds something else");
-      }
-      if (has_window() && p > s.num_computed - window &&
-          !Holds(KvGroup::kWindow, s.holding.window, p, s.stamps[p])) {
-        return Wrong("a window block holds something else");
+    for (int group = 0; group < num_groups(); ++group) {
+      const int window = WindowOf(group);
+      for (int p = window == 0 ? 0 : std::max(0, s.num_computed - window + 1); p < s.num_computed;
+           ++p) {
+        if (!Holds(group, s.holding, p, s.stamps[p])) {
+          return Wrong(NameOfGroup(options_.layout, group) + " block holds something else");
+        }
       }
     }
   }
-  bool Holds(KvGroup group, const BlockTable& table, int position, uint64_t stamp) {
-    const size_t i = position / kBlockTokens;
+  bool Holds(int group, const KvHolding& holding, int position, uint64_t stamp) {
+    const BlockTable& table = holding.tables.at(group);
+    const size_t i = position / block_tokens_;
     return i < table.size() && table[i] != BlockId::kNone &&
-           At(group, table[i])[position % kBlockTokens] == stamp;
+           At(group, table[i])[position % block_tokens_] == stamp;
   }
 
   void CheckAll() {
@@ -263,7 +268,7 @@ class KvDriver {
       holdings.push_back(&s->holding);
     }
     if (Status status = space_.SelfCheck(holdings); !status.ok()) Wrong(status.message());
-    for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
+    for (int group = 0; group < num_groups(); ++group) {
       const KvCounts c = space_.counts(group);
       if (c.free + c.held + c.cached + c.pinned != c.total) Wrong("the counts do not add up");
     }
@@ -274,19 +279,20 @@ class KvDriver {
     while (!sequences_.empty()) ReleaseOne(0);
     while (!pinned_.empty()) UnpinOne();
     CheckAll();
-    for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
+    for (int group = 0; group < num_groups(); ++group) {
       const KvCounts c = space_.counts(group);
       if (c.held != 0 || c.pinned != 0) Wrong("blocks leaked");
     }
     KvHolding all;
-    const int blocks =
-        std::min(has_full() ? options_.layout.full.num_blocks : INT32_MAX / kBlockTokens,
-                 has_window() ? options_.layout.window.num_blocks : INT32_MAX / kBlockTokens);
-    if (!space_.Reserve(all, 0, blocks * kBlockTokens)) Wrong("cached blocks cannot be reclaimed");
+    int blocks = INT32_MAX / block_tokens_;
+    for (const KvGroupLayout& group : options_.layout.groups) {
+      blocks = std::min(blocks, group.num_blocks);
+    }
+    if (!space_.Reserve(all, 0, blocks * block_tokens_)) Wrong("cached blocks cannot be reclaimed");
     space_.Release(all);
     space_.DropCache();
     CheckAll();
-    for (const KvGroup group : {KvGroup::kFull, KvGroup::kWindow}) {
+    for (int group = 0; group < num_groups(); ++group) {
       const KvCounts c = space_.counts(group);
       if (c.free != c.total) Wrong("the cache was dropped but holds blocks");
     }
@@ -295,7 +301,8 @@ class KvDriver {
   KvDriverOptions options_;
   std::mt19937_64 rng_;
   KvSpace space_;
-  std::vector<Contents> memory_[2];
+  int block_tokens_ = 0;
+  std::vector<std::vector<Contents>> memory_;  // by group and block
   std::vector<std::vector<Token>> stems_;
   std::vector<std::unique_ptr<Sequence>> sequences_;
   std::vector<Pinned> pinned_;
@@ -306,9 +313,11 @@ class KvDriver {
 // A model with the groups asked for; 0 blocks: no such layer.
 inline KvLayout SmallLayout(int full_blocks, int window_blocks, int window) {
   KvLayout layout = {};
-  if (full_blocks > 0) layout.full = {.block_bytes = 64, .num_blocks = full_blocks, .window = 0};
+  if (full_blocks > 0) {
+    layout.groups.push_back({.window = 0, .block_bytes = 64, .num_blocks = full_blocks});
+  }
   if (window_blocks > 0) {
-    layout.window = {.block_bytes = 64, .num_blocks = window_blocks, .window = window};
+    layout.groups.push_back({.window = window, .block_bytes = 64, .num_blocks = window_blocks});
   }
   return layout;
 }

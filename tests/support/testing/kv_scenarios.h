@@ -59,14 +59,14 @@ inline std::string Differs(const char* what, int found, int expected) {
 // A tenant that fills the cache pays before a tenant that used a little of it, long ago.
 inline std::string OverShareGoesFirst() {
   KvSpace space(SmallLayout(100, 0, 0), {.tenant_share = 0.3});
-  const auto quiet = RandomTokens(10 * kBlockTokens, 1);
+  const auto quiet = RandomTokens(10 * kDefaultBlockTokens, 1);
   Serve(space, quiet, {.tenant = 1});
   for (int i = 0; i < 9; ++i) {
-    Serve(space, RandomTokens(10 * kBlockTokens, 100 + i), {.tenant = 2});
+    Serve(space, RandomTokens(10 * kDefaultBlockTokens, 100 + i), {.tenant = 2});
   }
   // Twelve times what was free: only tenant 2's blocks can have gone for it.
   for (int i = 0; i < 6; ++i) {
-    Serve(space, RandomTokens(10 * kBlockTokens, 200 + i), {.tenant = 3 + uint32_t(i)});
+    Serve(space, RandomTokens(10 * kDefaultBlockTokens, 200 + i), {.tenant = 3 + uint32_t(i)});
   }
   return Differs("the quiet tenant keeps", Probe(space, quiet, {.tenant = 1}),
                  static_cast<int>(quiet.size()));
@@ -76,9 +76,9 @@ inline std::string OverShareGoesFirst() {
 inline std::string AloneATenantMayUseEverything() {
   KvSpace space(SmallLayout(100, 0, 0), {.tenant_share = 0.1});
   for (int i = 0; i < 10; ++i) {
-    Serve(space, RandomTokens(10 * kBlockTokens, i), {.tenant = 1});
+    Serve(space, RandomTokens(10 * kDefaultBlockTokens, i), {.tenant = 1});
   }
-  return Differs("cached", space.counts(KvGroup::kFull).cached, 100);
+  return Differs("cached", space.counts(0).cached, 100);
 }
 
 // The last window before a cut outlives other window blocks.
@@ -131,12 +131,12 @@ inline std::string SharedPreambleBecomesACut() {
 // What is used again and again stays, however much passes by once.
 inline std::string UsedAgainStays() {
   KvSpace space(SmallLayout(64, 0, 0), {});
-  const auto favourite = RandomTokens(8 * kBlockTokens, 1);
+  const auto favourite = RandomTokens(8 * kDefaultBlockTokens, 1);
   Serve(space, favourite);
   for (int i = 0; i < 600; ++i) {
-    Serve(space, RandomTokens(20 * kBlockTokens, 100 + i));
+    Serve(space, RandomTokens(20 * kDefaultBlockTokens, 100 + i));
     const int reused = Probe(space, favourite);
-    if (reused != 8 * kBlockTokens) return Printf("round %d: reused %d of 128", i, reused);
+    if (reused != 8 * kDefaultBlockTokens) return Printf("round %d: reused %d of 128", i, reused);
   }
   return "";
 }
@@ -144,24 +144,25 @@ inline std::string UsedAgainStays() {
 // What was popular once and is no longer asked for makes room in the end.
 inline std::string PastPopularityFades() {
   KvSpace space(SmallLayout(64, 0, 0), {});
-  const auto favourite = RandomTokens(8 * kBlockTokens, 1);
+  const auto favourite = RandomTokens(8 * kDefaultBlockTokens, 1);
   for (int i = 0; i < 100; ++i) Serve(space, favourite);
-  for (int i = 0; i < 100; ++i) Serve(space, RandomTokens(20 * kBlockTokens, 100 + i));
+  for (int i = 0; i < 100; ++i) Serve(space, RandomTokens(20 * kDefaultBlockTokens, 100 + i));
   return Differs("left after 30 turnovers of the pool", Probe(space, favourite), 0);
 }
 
 // Among equals the least recently used goes first, from its end.
 inline std::string OldestTailGoesFirst() {
   KvSpace space(SmallLayout(30, 0, 0), {});
-  const auto a = RandomTokens(10 * kBlockTokens, 1), b = RandomTokens(10 * kBlockTokens, 2),
-             c = RandomTokens(10 * kBlockTokens, 3);
+  const auto a = RandomTokens(10 * kDefaultBlockTokens, 1),
+             b = RandomTokens(10 * kDefaultBlockTokens, 2),
+             c = RandomTokens(10 * kDefaultBlockTokens, 3);
   for (const auto* tokens : {&a, &b, &c}) Serve(space, *tokens);
-  Serve(space, RandomTokens(4 * kBlockTokens, 4));
+  Serve(space, RandomTokens(4 * kDefaultBlockTokens, 4));
   KvHolding holding;
   const auto find = [&](const std::vector<Token>& tokens) {
-    const int reused = space.Match(tokens, 10 * kBlockTokens, holding).tokens;
+    const int reused = space.Match(tokens, 10 * kDefaultBlockTokens, holding).tokens;
     space.Release(holding);
-    return reused / kBlockTokens;
+    return reused / kDefaultBlockTokens;
   };
   if (find(b) != 10 || find(c) != 10) return "younger chains went first";
   return Differs("blocks left of the oldest", find(a), 6);
@@ -170,9 +171,9 @@ inline std::string OldestTailGoesFirst() {
 // A block deep in a context costs more to compute again and stays longer.
 inline std::string DeepBlocksStayLonger() {
   KvSpace space(SmallLayout(120, 0, 0), {.attention_knee = 100});
-  const auto deep = RandomTokens(60 * kBlockTokens, 1);
+  const auto deep = RandomTokens(60 * kDefaultBlockTokens, 1);
   Serve(space, deep);
-  for (int i = 0; i < 12; ++i) Serve(space, RandomTokens(10 * kBlockTokens, 10 + i));
+  for (int i = 0; i < 12; ++i) Serve(space, RandomTokens(10 * kDefaultBlockTokens, 10 + i));
   return Differs("deep blocks left", Probe(space, deep), static_cast<int>(deep.size()));
 }
 
@@ -186,12 +187,12 @@ inline std::string EqualBlocksAtOnce() {
     space.Match(tokens, 99, *holding);
     if (!space.Reserve(*holding, 0, 100)) return "no room";
   }
-  const BlockTable older = a.full;
+  const BlockTable older = a.tables[0];
   space.Commit(a, tokens, 100);
   space.Commit(b, tokens, 100);
-  if (a.full != older) return "the older block went";
+  if (a.tables[0] != older) return "the older block went";
   space.Match(tokens, 99, c);
-  if (c.full[0] != older[0] || b.full[0] != older[0]) return "not the older block";
+  if (c.tables[0][0] != older[0] || b.tables[0][0] != older[0]) return "not the older block";
   const KvHolding* all[] = {&a, &b, &c};
   if (Status status = space.SelfCheck(all); !status.ok()) return status.message();
   space.Release(a);
@@ -201,10 +202,10 @@ inline std::string EqualBlocksAtOnce() {
   if (!space.Reserve(b, 100, 60)) return "no room";
   space.Commit(b, longer, 160);
   const int room = space.Room(b, 160, 100000);
-  if (room != 30 * kBlockTokens) return Printf("room for %d tokens instead of 480", room);
+  if (room != 30 * kDefaultBlockTokens) return Printf("room for %d tokens instead of 480", room);
   space.Release(b);
   if (Status status = space.SelfCheck({}); !status.ok()) return status.message();
-  return Differs("cached", space.counts(KvGroup::kFull).cached, 10);
+  return Differs("cached", space.counts(0).cached, 10);
 }
 
 // Without full layers a sequence keeps its own window blocks beside the cache's. When those go, its
@@ -232,11 +233,11 @@ inline std::string PinsReachUp() {
   KvHolding holding;
   if (!space.Reserve(holding, 0, 160)) return "no room";
   space.Commit(holding, tokens, 160);
-  const BlockId last = holding.full[9];
-  space.Pin(KvGroup::kFull, last);
+  const BlockId last = holding.tables[0][9];
+  space.Pin(0, last);
   space.Release(holding);
   if (const int room = space.Room(holding, 0, 1000); room != 0) return Printf("room %d", room);
-  space.Unpin(KvGroup::kFull, last);
+  space.Unpin(0, last);
   return Differs("room", space.Room(holding, 0, 1000), 160);
 }
 
