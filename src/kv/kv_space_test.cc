@@ -35,7 +35,8 @@ TEST(KvSpaceRandom, WindowOnly) {
   for (const int window : {8, 16, 128}) RunSeeds({.layout = SmallLayout(0, 25, window)}, 40);
 }
 
-// Windows of several lengths, with and without layers that see everything, and blocks of other sizes.
+// Windows of several lengths, with and without layers that see everything, and blocks of other
+// sizes.
 TEST(KvSpaceRandom, AnyGroupsAndBlockSizes) {
   for (const int block_tokens : {1, 4, 16, 32}) {
     for (const bool has_full : {true, false}) {
