@@ -1,9 +1,10 @@
 # Turns the rows of LAYERS into static libraries `hearth_<room>` and test programs `<room>_test`.
-# A room is a folder of src/: every *.cc is source, every *_test.cc goes into its test program.
+# A room is a folder of src/ with all that is below it: every *.cc is source, every *_test.cc goes
+# into its test program. Rows of folders inside a room are for the layers gate alone.
 # What a room needs beyond that (a library, a generated file) stands in src/<room>/room.cmake.
 
 function(hearth_add_room room allowed)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -42,7 +43,7 @@ function(hearth_add_rooms)
   add_library(hearth_testing INTERFACE)
   target_include_directories(hearth_testing INTERFACE ${CMAKE_SOURCE_DIR}/src
                              ${CMAKE_SOURCE_DIR}/tests/support)
-  file(STRINGS ${CMAKE_SOURCE_DIR}/LAYERS rows REGEX "^[a-z]")
+  file(STRINGS ${CMAKE_SOURCE_DIR}/LAYERS rows REGEX "^[a-z]+([ \t]|$)")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/LAYERS)
   set(all_rooms "")
   foreach(row IN LISTS rows)

@@ -11,10 +11,10 @@
 
 #include "app/load_url.h"
 #include "base/json.h"
-#include "server/anthropic_writer.h"
-#include "server/chat_writer.h"
-#include "server/completion_dialect.h"
-#include "server/responses_writer.h"
+#include "server/dialects/chat/chat_writer.h"
+#include "server/dialects/completions/completion_dialect.h"
+#include "server/dialects/messages/anthropic_writer.h"
+#include "server/dialects/responses/responses_writer.h"
 
 namespace hearth {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/commands.h"
 #include "base/json.h"
 #include "platform/file.h"
-#include "server/keys.h"
+#include "server/access/keys.h"
 
 namespace hearth {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/anthropic_request.h"
-#include "server/chat_request.h"
-#include "server/completion_dialect.h"
-#include "server/embedding_dialect.h"
-#include "server/responses_request.h"
+#include "server/dialects/chat/chat_request.h"
+#include "server/dialects/completions/completion_dialect.h"
+#include "server/dialects/embeddings/embedding_dialect.h"
+#include "server/dialects/messages/anthropic_request.h"
+#include "server/dialects/responses/responses_request.h"
 #include "server/token_routes.h"
 
 namespace hearth {

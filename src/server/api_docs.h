@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "http/router.h"
-#include "server/fields.h"
+#include "server/dialects/fields.h"
 namespace hearth {
 
 struct Endpoint {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api_router.h"
 
-#include "server/anthropic_routes.h"
-#include "server/health_routes.h"
+#include "server/dialects/messages/anthropic_routes.h"
+#include "server/dialects/responses/responses_routes.h"
+#include "server/observe/health_routes.h"
+#include "server/observe/status_route.h"
 #include "server/openai_routes.h"
-#include "server/responses_routes.h"
-#include "server/status_route.h"
 
 namespace hearth {
 

@@ -4,9 +4,9 @@
 #pragma once
 #include "engine/engine.h"
 #include "http/router.h"
-#include "server/metrics.h"
-#include "server/response_store.h"
-#include "server/turn_service.h"
+#include "server/observe/metrics.h"
+#include "server/turns/response_store.h"
+#include "server/turns/turn_service.h"
 namespace hearth {
 
 // All of it outlives the router.

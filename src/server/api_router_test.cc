@@ -12,7 +12,7 @@
 #include <set>
 
 #include "http/http_server.h"
-#include "server/guard.h"
+#include "server/access/guard.h"
 #include "testing/byte_tokenizer.h"
 #include "testing/fake_backend.h"
 #include "text/harmony.h"

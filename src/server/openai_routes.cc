@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/openai_routes.h"
 
-#include "server/chat_writer.h"
-#include "server/completion_dialect.h"
-#include "server/embedding_dialect.h"
+#include "server/dialects/chat/chat_writer.h"
+#include "server/dialects/completions/completion_dialect.h"
+#include "server/dialects/embeddings/embedding_dialect.h"
 #include "server/token_routes.h"
 
 namespace hearth {

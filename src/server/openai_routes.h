@@ -3,7 +3,7 @@
 // share.
 #pragma once
 #include "http/router.h"
-#include "server/turn_service.h"
+#include "server/turns/turn_service.h"
 namespace hearth {
 
 // `service` outlives the router.

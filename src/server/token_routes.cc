@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "server/chat_writer.h"
+#include "server/dialects/chat/chat_writer.h"
 #include "text/utf8_stream.h"
 
 namespace hearth {

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "http/router.h"
-#include "server/fields.h"
-#include "server/turn_service.h"
+#include "server/dialects/fields.h"
+#include "server/turns/turn_service.h"
 namespace hearth {
 
 std::span<const Field> TokenizeFields();

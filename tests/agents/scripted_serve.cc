@@ -10,9 +10,9 @@
 #include "http/http_server.h"
 #include "platform/file.h"
 #include "scripted_backend.h"
+#include "server/access/guard.h"
 #include "server/api_router.h"
-#include "server/guard.h"
-#include "server/turn_service.h"
+#include "server/turns/turn_service.h"
 
 namespace hearth {
 namespace {

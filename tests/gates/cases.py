@@ -12,13 +12,21 @@ def function(name, lines):
     return f"int {name}(int x) {{\n{body}  return x;\n}}\n"
 
 
+LAYERS_FOLDERS = "base\nkv base\nserver base\nserver/keys base\nserver/turns %s\napp *\n"
 LAYERS_CLEAN = {
-    "LAYERS": "base\nkv base\nserver base kv\napp *\n@boost/json base\n@boost/ server\n@CLI/ app\n",
+    "LAYERS": "base\nkv base\nserver base kv\nserver/keys base\nserver/turns base server/keys\n"
+              "server/turns/old server/keys server/turns\napp *\n"
+              "@boost/json base\n@boost/ server\n@sql server/keys\n@CLI/ app\n",
     "src/base/a.h": '#include <vector>\n#include <sys/mman.h>\n#include "base/b.h"\n',
     "src/base/json.cc": "#include <boost/json/value.hpp>\n",
     "src/kv/pool.h": '#include "base/a.h"\n',
     "src/kv/pool_test.cc": '#include <gtest/gtest.h>\n#include "testing/data.h"\n',
-    "src/app/main.cc": '#include <CLI/CLI.hpp>\n#include "server/x.h"\n#include "kv/pool.h"\n',
+    "src/server/x.h": '#include "server/turns/t.h"\n#include "kv/pool.h"\n',
+    "src/server/keys/k.h": '#include <boost/asio.hpp>\n#include <sql.h>\n#include "base/a.h"\n',
+    "src/server/keys/k_test.cc": '#include "server/x.h"\n#include "server/turns/t.h"\n',
+    "src/server/turns/t.h": '#include "server/keys/k.h"\n',
+    "src/server/turns/old/o.h": '#include "server/turns/t.h"\n',
+    "src/app/main.cc": '#include <CLI/CLI.hpp>\n#include "server/turns/t.h"\n#include "kv/pool.h"\n',
 }
 LAYERS_PLANTS = {
     "uphill include": ({"src/kv/bad.h": '// x\n#include "server/x.h"\n'},
@@ -35,6 +43,26 @@ LAYERS_PLANTS = {
                                   r"src/kv/bad\.cc:1: <gtest/gtest\.h> is neither"),
     "a cycle in LAYERS": ({"LAYERS": "base kv\nkv base\nserver\napp *\n"},
                           r"LAYERS:1: base names kv, which does not stand above it"),
+    "uphill inside a room": ({"src/server/keys/k.h": '\n#include "server/turns/t.h"\n'},
+                             r"src/server/keys/k\.h:2: server/keys/ may not include server/turns/"),
+    "into a folder of a folder": ({"src/server/turns/t.h": '#include "server/turns/old/o.h"\n'},
+                                  r"src/server/turns/t\.h:1: server/turns/ may not include"),
+    "a room's own files from a folder": ({"src/server/turns/t.h": '#include "server/x.h"\n'},
+                                         r"src/server/turns/t\.h:1: server/turns/ may not include"),
+    "a room that a folder may not see": ({"src/server/keys/k.h": '#include "kv/pool.h"\n'},
+                                         r"src/server/keys/k\.h:1: server/keys/ may not include kv/"),
+    "folder without a row": ({"src/server/attic/a.h": "\n"},
+                             r"src/server/attic/a\.h:1: folder server/attic/"),
+    "library of another folder": ({"src/server/turns/t.h": "#include <sql.h>\n"},
+                                  r"src/server/turns/t\.h:1: server/turns/ may not include <sql\.h>"),
+    "a cycle of folders": ({"LAYERS": LAYERS_FOLDERS.replace("keys base", "keys server/turns") % ""},
+                           r"LAYERS:4: server/keys names server/turns, which does not stand above"),
+    "a folder that sees more than its room": ({"LAYERS": LAYERS_FOLDERS % "kv"},
+                                              r"LAYERS:5: server/turns names kv, which server may"),
+    "a folder that names its room": ({"LAYERS": LAYERS_FOLDERS % "server"},
+                                     r"LAYERS:5: server/turns names server, the room itself"),
+    "a folder above its room": ({"LAYERS": "base\nkv base\nserver/keys base\nserver kv\napp *\n"},
+                                r"LAYERS:3: server/keys stands above its room"),
 }
 
 SIZES_CLEAN = {

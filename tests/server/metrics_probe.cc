@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "http/http_server.h"
-#include "server/metrics.h"
+#include "server/observe/metrics.h"
 #include "testing/fake_backend.h"
 
 namespace hearth {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Includes run downhill: a room sees only the rooms and libraries that its row in LAYERS names."""
+"""Includes run downhill: a room, or a folder inside one, sees only the rooms, folders and libraries
+that its row in LAYERS names."""
 import re
 
 import tree
@@ -29,9 +30,28 @@ SYSTEM = re.compile(
 FOR_TESTS = ("gtest/", "gmock/", "benchmark/")
 
 
+def room_of(place):
+    return place.split("/")[0]
+
+
+def may_name(place, other, rows):
+    """Whether the row of `place` may name `other` at all; every row names only rows above it, so
+    cycles cannot be written down."""
+    if other not in rows:
+        return "which does not stand above it"
+    room = room_of(place)
+    if place == room:
+        return "which is a folder; rooms see whole rooms" if "/" in other else None
+    if other == room:
+        return "the room itself, whose own files stand above its folders"
+    if "/" in other:
+        return None if room_of(other) == room else "which is a folder of another room"
+    return None if other in rows[room] else f"which {room} may not include"
+
+
 def read_rules(text, bad):
-    """Returns {room: rooms it may see} and {third-party prefix: rooms that may include it}."""
-    rooms, libraries = {}, {}
+    """Returns {room or folder: what it may see} and {third-party prefix: who may include it}."""
+    rows, libraries = {}, {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split("#")[0].split()
         if not words:
@@ -39,48 +59,58 @@ def read_rules(text, bad):
         name, allowed = words[0], set(words[1:])
         if name.startswith("@"):
             libraries[name[1:]] = allowed
-            for room in sorted(allowed - set(rooms) - {"*"}):
-                bad.append(f"LAYERS:{number}: {room} has no row of its own above")
+            for place in sorted(allowed - set(rows) - {"*"}):
+                bad.append(f"LAYERS:{number}: {place} has no row of its own above")
             continue
-        # A row may name only rooms above it, so cycles cannot be written down at all.
-        for room in sorted(allowed - set(rooms) - {"*"}):
-            bad.append(f"LAYERS:{number}: {name} names {room}, which does not stand above it")
-        rooms[name] = set(rooms) | {name} if "*" in allowed else allowed | {name}
-    return rooms, libraries
+        if room_of(name) != name and room_of(name) not in rows:
+            bad.append(f"LAYERS:{number}: {name} stands above its room")
+            continue
+        for other in sorted(allowed if "/" in name else allowed - {"*"}):
+            why = may_name(name, other, rows)
+            if why:
+                bad.append(f"LAYERS:{number}: {name} names {other}, {why}")
+        rows[name] = set(rows) | {name} if "*" in allowed else allowed | {name}
+    return rows, libraries
 
 
-def check_quoted(target, room, allowed, is_test):
-    other = target.split("/")[0] if "/" in target else None
-    if other is None:
+def check_quoted(target, place, rows, is_test):
+    if "/" not in target:
         return f'write includes of ours as "room/{target}"'
-    if other in allowed or (is_test and other == "testing"):
+    other = target.rsplit("/", 1)[0]
+    if is_test:
+        # The tests of a room are one program, above all of its folders.
+        place = room_of(place)
+    if room_of(other) != room_of(place) or place == room_of(place):
+        other = room_of(other)
+    if other in rows[place] or (is_test and other == "testing"):
         return None
-    return f"{room}/ may not include {other}/"
+    return f"{place}/ may not include {other}/"
 
 
-def check_angle(target, room, libraries, is_test):
+def check_angle(target, place, libraries, is_test):
     if target in STANDARD or SYSTEM.match(target):
         return None
     if is_test and target.startswith(FOR_TESTS):
         return None
-    rows = [prefix for prefix in libraries if target.startswith(prefix)]
-    if not rows:
+    prefixes = [prefix for prefix in libraries if target.startswith(prefix)]
+    if not prefixes:
         return f"<{target}> is neither the C++ library nor the OS, and LAYERS has no row for it"
-    allowed = libraries[max(rows, key=len)]
-    if room in allowed or "*" in allowed:
+    allowed = libraries[max(prefixes, key=len)]
+    if allowed & {place, room_of(place), "*"}:
         return None
-    return f"{room}/ may not include <{target}>: LAYERS grants it to {' '.join(sorted(allowed))}"
+    return f"{place}/ may not include <{target}>: LAYERS grants it to {' '.join(sorted(allowed))}"
 
 
 def main():
     root = tree.root_argument()
     bad = []
-    rooms, libraries = read_rules(tree.read(root, "LAYERS"), bad)
+    rows, libraries = read_rules(tree.read(root, "LAYERS"), bad)
     sources = [path for path in tree.cpp_files(root, ("src",)) if len(path.parts) > 1]
     for path in sources:
-        room = path.parts[1]
-        if room not in rooms:
-            bad.append(f"{path}:1: room {room}/ has no row in LAYERS")
+        place = "/".join(path.parts[1:-1]) or path.name
+        if place not in rows:
+            kind = "folder" if "/" in place else "room"
+            bad.append(f"{path}:1: {kind} {place}/ has no row in LAYERS")
             continue
         is_test = path.stem.endswith(("_test", "_bench"))
         for number, line in enumerate(tree.read(root, path).splitlines(), 1):
@@ -88,11 +118,13 @@ def main():
             if not match:
                 continue
             kind, target = match.groups()
-            why = (check_quoted(target, room, rooms[room], is_test) if kind == '"'
-                   else check_angle(target, room, libraries, is_test))
+            why = (check_quoted(target, place, rows, is_test) if kind == '"'
+                   else check_angle(target, place, libraries, is_test))
             if why:
                 bad.append(f"{path}:{number}: {why}")
-    tree.report(bad, f"{len(sources)} files, {len(rooms)} rooms, {len(libraries)} library rows")
+    rooms = [name for name in rows if "/" not in name]
+    tree.report(bad, f"{len(sources)} files, {len(rooms)} rooms, {len(rows) - len(rooms)} folders, "
+                f"{len(libraries)} library rows")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/openai_routes.h"
-#include "server/turn_service.h"
+#include "server/turns/turn_service.h"
 #include "testing/byte_tokenizer.h"
 #include "testing/fake_backend.h"
 #include "text/harmony.h"

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Prometheus reads: times of requests as histograms, the engine's numbers as counters and
+// gauges, under our names and, for dashboards and balancers that know them, under vLLM's.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "http/http_server.h"
+#include "http/router.h"
+#include "server/access/rate_limiter.h"
+#include "server/turns/exchange.h"
+#include "server/turns/response_store.h"
+namespace hearth {
+
+// What does not change while the process runs.
+struct MetricFacts {
+  std::string version, isa;  // ours, and the instruction set the kernels were chosen for
+  std::string numerics;      // which arithmetic: equal words, equal bits (docs/numerics.md)
+  std::string model;
+  int max_context = 0;
+};
+
+// Thread: any.
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(MetricFacts facts);
+  ~ServerMetrics();
+
+  // A sink that measures what passes through it. Every request's goes through here.
+  std::shared_ptr<EventSink> Watch(std::shared_ptr<EventSink> sink);
+
+  // `counts` is asked at every scrape until Forget, which must come before what it looks at goes.
+  void AddListener(std::string name, std::function<HttpCounts()> counts);
+  // The same for stored responses.
+  void WatchStore(std::function<StoreCounts()> counts);
+  void ForgetListeners();
+  // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
+  void WatchKeys(const RateLimiter& limiter);
+
+  std::vector<std::pair<std::string, HttpCounts>> listeners() const;
+
+  // How turns ended, by HTTP status and error code (empty: none).
+  struct Ends {
+    int status = 0;
+    std::string code;
+    uint64_t count = 0;
+  };
+  // An observer that counts ends and then tells `next`, which may be null and outlives it.
+  std::unique_ptr<TurnObserver> CountEnds(TurnObserver* next);
+  std::vector<Ends> ends() const;
+  double uptime_s() const;
+  const MetricFacts& facts() const;
+
+  enum class Names : unsigned char { kOurs, kBoth };
+  // The whole page, in Prometheus' text format.
+  std::string Text(const EngineSnapshot& snapshot, Names names) const;
+
+ private:
+  struct Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+// Memory that this process holds.
+int64_t ResidentBytes();
+
+// GET /metrics, for admins: `?names=hearth` leaves out the other names, which linters dislike.
+// Takes nothing from the engine but its last snapshot. Both outlive the router.
+void AddMetricsRoute(const Engine& engine, const ServerMetrics& metrics, Router& router);
+
+}  // namespace hearth

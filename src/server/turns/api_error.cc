@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turns/api_error.h"
+
+#include <utility>
+
+namespace hearth {
+
+ApiError BadField(std::string param, std::string message, std::string code) {
+  ApiError error;
+  error.code = std::move(code);
+  error.message = param + ": " + message;
+  error.param = std::move(param);
+  return error;
+}
+
+ApiError FromStatus(const Status& status) {
+  ApiError error;
+  error.message = status.message();
+  switch (status.code()) {
+    case Code::kInvalid:
+      break;
+    case Code::kUnsupported:
+      error.code = "unsupported";
+      break;
+    case Code::kNotFound:
+      error.status = 404;
+      error.code = "not_found";
+      break;
+    case Code::kExhausted:
+      error.status = 429;
+      error.type = "rate_limit_error";
+      error.code = "overloaded";
+      break;
+    case Code::kCancelled:
+      error.status = 503;
+      error.type = "server_error";
+      error.code = "shutting_down";
+      break;
+    case Code::kOk:
+    case Code::kCorrupt:
+    case Code::kIo:
+      error.status = 500;
+      error.type = "server_error";
+      error.code = "internal_error";
+      break;
+  }
+  return error;
+}
+
+Json OpenAiError(const ApiError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return JsonObject{{"error", JsonObject{{"message", error.message},
+                                         {"type", error.type},
+                                         {"param", or_null(error.param)},
+                                         {"code", or_null(error.code)}}}};
+}
+
+}  // namespace hearth

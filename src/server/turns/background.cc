@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turns/background.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hearth {
+
+// What an exchange takes for its client. Nobody leaves it, and it is never behind.
+class BackgroundReply final : public HttpReply {
+ public:
+  BackgroundReply(std::shared_ptr<BackgroundResponses> house,
+                  std::shared_ptr<BackgroundResponse> response, std::string id, bool streams,
+                  std::shared_ptr<HttpReply> client)
+      : house_(std::move(house)),
+        response_(std::move(response)),
+        id_(std::move(id)),
+        streams_(streams),
+        client_(std::move(client)) {}
+  // The engine did not let it in: the client hears so from others.
+  ~BackgroundReply() override {
+    if (!has_begun_) house_->Forget(id_);
+  }
+  BackgroundReply(const BackgroundReply&) = delete;
+  BackgroundReply& operator=(const BackgroundReply&) = delete;
+
+  void StartStream(int status, Headers headers) override {
+    has_begun_ = true;
+    const std::shared_ptr<HttpReply> client = std::move(client_);
+    if (streams_) {
+      client->StartStream(status, std::move(headers));
+      response_->Follow(client, -1);
+      return;
+    }
+    Headers plain{{"content-type", "application/json"}};
+    for (HttpHeader& header : headers) {
+      if (header.name == "x-request-id") plain.push_back(std::move(header));
+    }
+    client->Send(status, std::move(plain), WriteJson(response_->snapshot()));
+  }
+  // Events come through Watch; what else is written are comments.
+  void Write(std::string bytes) override {
+    if (bytes.find("event: ") == std::string::npos) response_->Ping(bytes);
+  }
+  void Send(int, Headers, std::string) override { End(); }
+  void End() override {
+    response_->End();
+    house_->OnEnd(id_);
+  }
+  void Abort() override { End(); }
+  size_t unsent_bytes() const override { return 0; }
+  void OnGone(std::function<void()> gone) override {
+    const std::lock_guard lock(response_->mu_);
+    response_->cancel_ = std::move(gone);
+  }
+
+ private:
+  const std::shared_ptr<BackgroundResponses> house_;
+  const std::shared_ptr<BackgroundResponse> response_;
+  const std::string id_;
+  const bool streams_;
+  std::shared_ptr<HttpReply> client_;
+  bool has_begun_ = false;
+};
+
+void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
+  const std::lock_guard lock(mu_);
+  const Json* response = event.Find("response");
+  if (response != nullptr) response_ = *response;
+  const Json* item = event.Find("item");
+  if (item != nullptr && *event.Find("type") == Json("response.output_item.done")) {
+    for (auto& [name, value] : *response_.object()) {
+      if (name == "output") value.array()->push_back(*item);
+    }
+  }
+  event_bytes_ += bytes.size();
+  if (event_bytes_ <= max_event_bytes_) {
+    events_.push_back({*event.Find("sequence_number")->integer(), bytes});
+  }
+  for (const auto& follower : followers_) follower->Write(bytes);
+}
+
+Json BackgroundResponse::snapshot() const {
+  const std::lock_guard lock(mu_);
+  return response_;
+}
+
+bool BackgroundResponse::is_over() const {
+  const std::lock_guard lock(mu_);
+  return is_over_;
+}
+
+bool BackgroundResponse::has_events() const {
+  const std::lock_guard lock(mu_);
+  return event_bytes_ <= max_event_bytes_;
+}
+
+void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
+                                int64_t starting_after) {
+  const std::lock_guard lock(mu_);
+  for (const Event& event : events_) {
+    if (event.number > starting_after) listener->Write(event.bytes);
+  }
+  if (is_over_) {
+    listener->End();
+  } else {
+    followers_.push_back(listener);
+  }
+}
+
+void BackgroundResponse::Cancel(const std::shared_ptr<HttpReply>& listener) {
+  std::function<void()> cancel;
+  {
+    const std::lock_guard lock(mu_);
+    if (!is_over_) {
+      waiting_.push_back(listener);
+      cancel = cancel_;
+    } else {
+      listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+    }
+  }
+  if (cancel) cancel();
+}
+
+void BackgroundResponse::Ping(const std::string& bytes) {
+  const std::lock_guard lock(mu_);
+  for (const auto& follower : followers_) follower->Write(bytes);
+}
+
+void BackgroundResponse::End() {
+  const std::lock_guard lock(mu_);
+  if (std::exchange(is_over_, true)) return;
+  for (const auto& follower : followers_) follower->End();
+  for (const auto& listener : waiting_) {
+    listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+  }
+  followers_.clear();
+  waiting_.clear();
+}
+
+ApiResult<std::shared_ptr<HttpReply>> BackgroundResponses::Open(const std::string& tenant,
+                                                                const std::string& id, bool streams,
+                                                                std::shared_ptr<HttpReply> client) {
+  const std::lock_guard lock(mu_);
+  if (all_.size() - finished_.size() >= limits_.max_running) {
+    ApiError error = FromStatus(
+        Error(Code::kExhausted, "%zu responses run in the background", limits_.max_running));
+    error.retry_after_s = 5;
+    return error;
+  }
+  auto response = std::make_shared<BackgroundResponse>(tenant, limits_.max_event_bytes);
+  all_[id] = response;
+  return std::shared_ptr<HttpReply>(std::make_shared<BackgroundReply>(
+      shared_from_this(), std::move(response), id, streams, std::move(client)));
+}
+
+std::shared_ptr<BackgroundResponse> BackgroundResponses::Find(const std::string& tenant,
+                                                              const std::string& id) const {
+  const std::lock_guard lock(mu_);
+  const auto found = all_.find(id);
+  if (found == all_.end() || found->second->tenant() != tenant) return nullptr;
+  return found->second;
+}
+
+void BackgroundResponses::Forget(const std::string& id) {
+  const std::lock_guard lock(mu_);
+  all_.erase(id);
+  std::erase(finished_, id);
+}
+
+void BackgroundResponses::OnEnd(const std::string& id) {
+  const std::lock_guard lock(mu_);
+  finished_.push_back(id);
+  while (finished_.size() > limits_.max_finished) {
+    all_.erase(finished_.front());
+    finished_.pop_front();
+  }
+}
+
+}  // namespace hearth

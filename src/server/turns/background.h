@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Responses that go on without their client: what has been told so far, who listens now, and how to
+// end one early. Those that are over are in the ResponseStore; here the events of a few are kept
+// longer, for clients that come back to a stream.
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "http/message.h"
+#include "server/turns/api_error.h"
+namespace hearth {
+
+struct BackgroundLimits {
+  size_t max_running = 64;
+  size_t max_finished = 16;                  // whose events are kept
+  size_t max_event_bytes = size_t{2} << 20;  // of one response; beyond, no stream of it resumes
+};
+
+// One of them. Thread: any.
+class BackgroundResponse {
+ public:
+  BackgroundResponse(std::string tenant, size_t max_event_bytes)
+      : tenant_(std::move(tenant)), max_event_bytes_(max_event_bytes) {}
+  const std::string& tenant() const { return tenant_; }
+  // For ResponsesWriter: every event, in order.
+  void Watch(const Json& event, const std::string& bytes);
+  // As it stands: of items only those that are whole.
+  Json snapshot() const;
+  bool is_over() const;
+  bool has_events() const;
+  // Events after that number, then what follows, until its end. To a listener whose stream has
+  // begun.
+  void Follow(const std::shared_ptr<HttpReply>& listener, int64_t starting_after);
+  // Ends it soon; `listener` is answered with what it came to.
+  void Cancel(const std::shared_ptr<HttpReply>& listener);
+
+ private:
+  friend class BackgroundReply;
+  struct Event {
+    int64_t number;
+    std::string bytes;
+  };
+  void Ping(const std::string& bytes);
+  void End();
+
+  const std::string tenant_;
+  const size_t max_event_bytes_;
+  mutable std::mutex mu_;
+  Json response_;
+  std::vector<Event> events_;
+  size_t event_bytes_ = 0;
+  bool is_over_ = false;
+  std::function<void()> cancel_;
+  std::vector<std::shared_ptr<HttpReply>> followers_, waiting_;
+};
+
+// Thread: any. Replies that it hands out keep it alive.
+class BackgroundResponses : public std::enable_shared_from_this<BackgroundResponses> {
+ public:
+  explicit BackgroundResponses(const BackgroundLimits& limits = {}) : limits_(limits) {}
+  // A new one, and where its exchange writes. `client` gets the stream, or at once the object as it
+  // is when the engine has let it in. An error when too many run.
+  ApiResult<std::shared_ptr<HttpReply>> Open(const std::string& tenant, const std::string& id,
+                                             bool streams, std::shared_ptr<HttpReply> client);
+  // Nothing when it is unknown, forgotten, or another tenant's.
+  std::shared_ptr<BackgroundResponse> Find(const std::string& tenant, const std::string& id) const;
+  void Forget(const std::string& id);
+
+ private:
+  friend class BackgroundReply;
+  void OnEnd(const std::string& id);
+
+  const BackgroundLimits limits_;
+  mutable std::mutex mu_;
+  std::map<std::string, std::shared_ptr<BackgroundResponse>> all_;
+  std::deque<std::string> finished_;  // the oldest first
+};
+
+}  // namespace hearth

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turns/background.h"
+
+#include <gtest/gtest.h>
+
+namespace hearth {
+namespace {
+
+class Listener : public HttpReply {
+ public:
+  void Send(int given, Headers, std::string bytes) override {
+    status = given;
+    body = std::move(bytes);
+    is_ended = true;
+  }
+  void StartStream(int given, Headers) override { status = given; }
+  void Write(std::string bytes) override { body += bytes; }
+  void End() override { is_ended = true; }
+  void Abort() override { End(); }
+  size_t unsent_bytes() const override { return 0; }
+  void OnGone(std::function<void()>) override {}
+
+  int status = 0;
+  std::string body;
+  bool is_ended = false;
+};
+
+Json Event(int number, const std::string& status) {
+  return JsonObject{{"type", "response.x"},
+                    {"sequence_number", number},
+                    {"response", JsonObject{{"status", status}, {"output", JsonArray{}}}}};
+}
+
+// What an exchange does with its reply, in order.
+struct Script {
+  explicit Script(const std::shared_ptr<BackgroundResponses>& house, const std::string& id,
+                  bool streams = false)
+      : client(std::make_shared<Listener>()) {
+    auto opened = house->Open("anna", id, streams, client);
+    if (auto* error = std::get_if<ApiError>(&opened)) {
+      status = error->status;
+      return;
+    }
+    reply = std::get<std::shared_ptr<HttpReply>>(opened);
+    job = house->Find("anna", id);
+  }
+  void Begin() {
+    Tell("queued");
+    reply->StartStream(200, {{"x-request-id", "r"}});
+    reply->OnGone([this] { was_cancelled = true; });
+  }
+  void Tell(const std::string& word) { job->Watch(Event(number, word), Bytes(number)), ++number; }
+  static std::string Bytes(int number) { return "event: " + std::to_string(number) + "\n\n"; }
+
+  std::shared_ptr<Listener> client;
+  std::shared_ptr<HttpReply> reply;
+  std::shared_ptr<BackgroundResponse> job;
+  int number = 0, status = 200;
+  bool was_cancelled = false;
+};
+
+TEST(BackgroundResponses, AnswerAtOnceAndGoOn) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1");
+  run.Begin();
+  EXPECT_TRUE(run.client->is_ended);
+  EXPECT_EQ(run.client->body, R"({"status":"queued","output":[]})");
+  run.Tell("in_progress");
+  run.job->Watch(JsonObject{{"type", "response.output_item.done"},
+                            {"sequence_number", run.number},
+                            {"item", JsonObject{{"id", "m"}}}},
+                 Script::Bytes(run.number));
+  EXPECT_EQ(WriteJson(house->Find("anna", "resp_1")->snapshot()),
+            R"({"status":"in_progress","output":[{"id":"m"}]})");
+  EXPECT_EQ(house->Find("bert", "resp_1"), nullptr) << "another tenant's";
+  run.reply->End();
+  EXPECT_TRUE(run.job->is_over());
+}
+
+TEST(BackgroundResponses, StreamsResumeAfterAnEvent) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1", true);
+  run.Begin();
+  run.Tell("in_progress");
+  const auto late = std::make_shared<Listener>(), later = std::make_shared<Listener>();
+  run.job->Follow(late, 0);
+  run.Tell("completed");
+  run.reply->Write(": ping\n\n");
+  run.reply->Write("event: told through Watch already\n\n");
+  run.reply->End();
+  run.job->Follow(later, 1);
+  EXPECT_EQ(run.client->body,
+            Script::Bytes(0) + Script::Bytes(1) + Script::Bytes(2) + ": ping\n\n");
+  EXPECT_EQ(late->body, Script::Bytes(1) + Script::Bytes(2) + ": ping\n\n");
+  EXPECT_EQ(later->body, Script::Bytes(2));
+  EXPECT_TRUE(run.client->is_ended && late->is_ended && later->is_ended);
+}
+
+TEST(BackgroundResponses, CancelsAndTellsWhatBecameOfIt) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1");
+  run.Begin();
+  const auto who = std::make_shared<Listener>(), again = std::make_shared<Listener>();
+  run.job->Cancel(who);
+  EXPECT_TRUE(run.was_cancelled);
+  EXPECT_FALSE(who->is_ended) << "nobody knows yet what it came to";
+  run.Tell("cancelled");
+  run.reply->End();
+  run.job->Cancel(again);
+  EXPECT_EQ(who->body, R"({"status":"cancelled","output":[]})");
+  EXPECT_EQ(again->body, who->body);
+}
+
+TEST(BackgroundResponses, AreBounded) {
+  const auto house = std::make_shared<BackgroundResponses>(
+      BackgroundLimits{.max_running = 2, .max_finished = 1, .max_event_bytes = 30});
+  Script one(house, "resp_1"), two(house, "resp_2");
+  EXPECT_EQ(Script(house, "resp_3").status, 429);
+  one.Begin();
+  two.Begin();
+  one.reply->End();
+  two.reply->End();
+  EXPECT_EQ(house->Find("anna", "resp_1"), nullptr) << "the oldest that is over";
+  EXPECT_NE(house->Find("anna", "resp_2"), nullptr);
+  Script refused(house, "resp_4");
+  refused.reply.reset();
+  EXPECT_EQ(house->Find("anna", "resp_4"), nullptr) << "the engine did not let it in";
+  Script four(house, "resp_5");
+  four.Begin();
+  EXPECT_TRUE(four.job->has_events());
+  for (int i = 0; i < 9; ++i) four.Tell("in_progress");
+  EXPECT_FALSE(four.job->has_events());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turns/reply_masks.h"
+
+#include <utility>
+
+namespace hearth {
+
+ReplyMasks::ReplyMasks(const Tokenizer& tokenizer, std::vector<Token> stop_tokens,
+                       TextReplyStyle style, std::shared_ptr<const GrammarVocabulary> vocabulary)
+    : tokenizer_(tokenizer),
+      stop_tokens_(std::move(stop_tokens)),
+      style_(style),
+      compiler_(std::move(vocabulary)) {}
+
+Result<std::unique_ptr<ReplyMasks>> ReplyMasks::Make(const Tokenizer& tokenizer,
+                                                     const std::vector<Token>& stop_tokens,
+                                                     const TextReplyStyle& style) {
+  HEARTH_ASSIGN(std::shared_ptr<const GrammarVocabulary> vocabulary,
+                GrammarVocabulary::Make(tokenizer));
+  std::unique_ptr<ReplyMasks> masks(
+      new ReplyMasks(tokenizer, stop_tokens, style, std::move(vocabulary)));
+  if (HarmonyTokens::Find(tokenizer).ok()) {
+    HEARTH_ASSIGN(masks->harmony_, HarmonyMasks::Make(tokenizer, masks->compiler_));
+  }
+  return masks;
+}
+
+Result<std::shared_ptr<const Grammar>> ReplyMasks::AnswerGrammar(const AnswerShape& answer) {
+  switch (answer.kind) {
+    case AnswerShape::Kind::kRegex:
+      return compiler_.Regex(answer.text).Within(answer.field);
+    case AnswerShape::Kind::kLark:
+      return compiler_.Lark(answer.text).Within(answer.field);
+    case AnswerShape::Kind::kChoice:
+      return compiler_.Choice(answer.choices).Within(answer.field);
+    case AnswerShape::Kind::kText:
+    case AnswerShape::Kind::kObject:
+    case AnswerShape::Kind::kSchema:
+      break;
+  }
+  return std::shared_ptr<const Grammar>();
+}
+
+Result<std::unique_ptr<TokenMask>> ReplyMasks::New(const TurnRequest& request) {
+  const Json any_object = JsonObject{{"type", "object"}};
+  ReplyRules rules;
+  rules.tool_choice = request.tool_choice;
+  rules.named_tool = request.named_tool;
+  rules.parallel_calls = request.parallel_calls;
+  rules.reasoning_tokens = request.reasoning_tokens;
+  if (request.answer.kind == AnswerShape::Kind::kObject) rules.answer_schema = &any_object;
+  if (request.answer.kind == AnswerShape::Kind::kSchema) {
+    rules.answer_schema = &request.answer.schema;
+  }
+  HEARTH_ASSIGN(rules.answer_grammar, AnswerGrammar(request.answer));
+  const std::vector<ToolDefinition>& tools = request.conversation.tools;
+  // A plain prompt is no conversation: its text has no tools and no thoughts, and only what was
+  // asked for is enforced.
+  if (!request.plain_prompts.empty()) {
+    if (request.answer.kind == AnswerShape::Kind::kText) return std::unique_ptr<TokenMask>();
+    return NewTextMask({}, rules, {}, tokenizer_, stop_tokens_, compiler_);
+  }
+  if (harmony_ != nullptr) return harmony_->New(tools, rules);
+  return NewTextMask(tools, rules, style_, tokenizer_, stop_tokens_, compiler_);
+}
+
+std::string MaskField(const TurnRequest& request) {
+  return request.answer.field.empty() ? "tools" : request.answer.field;
+}
+
+ApiError MaskError(const Status& status, const TurnRequest& request) {
+  const bool ran_out = status.code() == Code::kExhausted;
+  ApiError error = FromStatus(ran_out ? Status(Code::kInvalid, status.message()) : status);
+  const bool is_choice = error.message.starts_with("tool_choice:");
+  const bool is_tool = error.message.starts_with("tool ") || error.message.starts_with("tools:");
+  error.param = is_choice ? "tool_choice" : is_tool ? "tools" : MaskField(request);
+  return error;
+}
+
+}  // namespace hearth

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/turns/reply_writer.h"
+
+namespace hearth {
+
+// JSON text holds no line breaks, so one data line is always enough.
+std::string AsEvent(const Json& json) { return "data: " + WriteJson(json) + "\n\n"; }
+
+std::string AsEvent(const std::string& name, const Json& json) {
+  return "event: " + name + "\n" + AsEvent(json);
+}
+
+Json ProgressAsJson(const PromptProgress& progress) {
+  return JsonObject{
+      {"total", progress.total}, {"cache", progress.cached}, {"processed", progress.processed}};
+}
+
+}  // namespace hearth
