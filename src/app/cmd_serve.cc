@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "app/commands.h"
 #include "app/open_engine.h"
@@ -20,6 +19,7 @@
 #include "app/open_model.h"
 #include "app/open_tokenizer.h"
 #include "backend/numerics.h"
+#include "base/mutex.h"
 #include "http/http_server.h"
 #include "platform/file.h"
 #include "platform/isa.h"
@@ -63,21 +63,21 @@ sigset_t BlockSignals() {
 class Keys {
  public:
   std::shared_ptr<const KeyRing> get() const {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     return ring_;
   }
   Status Load(const std::string& path) {
     HEARTH_ASSIGN(const std::string text, ReadTextFile(path, size_t{16} << 20));
     HEARTH_ASSIGN(KeyRing ring, KeyRing::Parse(text).Within(path));
     if (ring.empty()) return Error(Code::kInvalid, "%s holds no keys", path.c_str());
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     ring_ = std::make_shared<const KeyRing>(std::move(ring));
     return Status();
   }
 
  private:
-  mutable std::mutex mu_;
-  std::shared_ptr<const KeyRing> ring_;
+  mutable Mutex mu_;
+  std::shared_ptr<const KeyRing> ring_ HEARTH_GUARDED_BY(mu_);
 };
 
 Status CheckFlags(const ServeFlags& flags) {

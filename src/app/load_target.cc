@@ -10,15 +10,15 @@ namespace hearth {
 
 void LoadBell::Ring() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_rung_ = true;
   }
-  rung_.notify_one();
+  rung_.NotifyOne();
 }
 
 void LoadBell::Wait(std::chrono::steady_clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  rung_.wait_until(lock, until, [&] { return is_rung_; });
+  const MutexLock lock(mutex_);
+  rung_.WaitUntil(mutex_, until, [&]() HEARTH_REQUIRES(mutex_) { return is_rung_; });
   is_rung_ = false;
 }
 
@@ -29,7 +29,7 @@ LoadStream::LoadStream(const LoadClock& clock, LoadBell& bell, int num_prompt)
 }
 
 void LoadStream::Hear(Token token, std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   reply_.heard_s.push_back(clock_.now_s());
   reply_.tokens.push_back(token);
   reply_.text += text;
@@ -37,7 +37,7 @@ void LoadStream::Hear(Token token, std::string_view text) {
 
 void LoadStream::End(LoadEnd end) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reply_.ended_s = clock_.now_s();
     reply_.num_cached = end.num_cached;
     reply_.num_preempted = end.num_preempted;
@@ -51,17 +51,17 @@ void LoadStream::End(LoadEnd end) {
 }
 
 size_t LoadStream::num_heard() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return reply_.tokens.size();
 }
 
 bool LoadStream::has_ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return has_ended_;
 }
 
 LoadReply LoadStream::reply() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return reply_;
 }
 

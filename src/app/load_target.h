@@ -2,16 +2,15 @@
 // Whom a load is put on: an engine in this process, or a server behind a URL (load_url.h).
 #pragma once
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "app/load_stats.h"
 #include "base/ids.h"
+#include "base/mutex.h"
 #include "base/result.h"
 namespace hearth {
 
@@ -38,9 +37,9 @@ class LoadBell {
   void Wait(std::chrono::steady_clock::time_point until);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable rung_;
-  bool is_rung_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar rung_;
+  bool is_rung_ HEARTH_GUARDED_BY(mutex_) = false;
 };
 
 // How a request ended. Below 0: the target does not know.
@@ -64,9 +63,9 @@ class LoadStream {
  private:
   const LoadClock& clock_;
   LoadBell& bell_;
-  mutable std::mutex mutex_;
-  LoadReply reply_;         // guarded by mutex_
-  bool has_ended_ = false;  // guarded by mutex_
+  mutable Mutex mutex_;
+  LoadReply reply_ HEARTH_GUARDED_BY(mutex_);
+  bool has_ended_ HEARTH_GUARDED_BY(mutex_) = false;
 };
 
 // A part of a prompt, for targets that are spoken to in words.

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace hearth {
 namespace {
@@ -210,7 +211,7 @@ class UrlTarget : public LoadTarget {
       : options_(std::move(options)), multi_(curl_multi_init()), carrier_([this] { Carry(); }) {}
   ~UrlTarget() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stops_ = true;
     }
     curl_multi_wakeup(multi_);
@@ -224,7 +225,7 @@ class UrlTarget : public LoadTarget {
     auto transfer = std::make_unique<Transfer>(EndpointOf(options_), options_.key,
                                                WriteJson(UrlBody(options_, request)), stream);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       arrived_.push_back(std::move(transfer));
     }
     curl_multi_wakeup(multi_);
@@ -232,7 +233,7 @@ class UrlTarget : public LoadTarget {
   }
   void Cancel(const LoadStream& stream) override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       cancelled_.push_back(&stream);
     }
     curl_multi_wakeup(multi_);
@@ -262,7 +263,7 @@ class UrlTarget : public LoadTarget {
     std::vector<std::unique_ptr<Transfer>> arrived;
     std::vector<const LoadStream*> cancelled;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stops_) return false;
       arrived.swap(arrived_);
       cancelled.swap(cancelled_);
@@ -293,10 +294,10 @@ class UrlTarget : public LoadTarget {
 
   const UrlOptions options_;
   CURLM* const multi_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Transfer>> arrived_;  // guarded by mutex_, as the next two
-  std::vector<const LoadStream*> cancelled_;
-  bool stops_ = false;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Transfer>> arrived_ HEARTH_GUARDED_BY(mutex_);
+  std::vector<const LoadStream*> cancelled_ HEARTH_GUARDED_BY(mutex_);
+  bool stops_ HEARTH_GUARDED_BY(mutex_) = false;
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;  // the carrier's
   std::thread carrier_;
 };

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "app/load_run.h"
+#include "base/mutex.h"
 #include "http/http_server.h"
 namespace hearth {
 namespace {
@@ -91,7 +91,7 @@ class Parrot {
     Router router;
     const auto answer = [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
       Answer(request, *reply);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       replies_.push_back(std::move(reply));
     };
     router.Add("POST", "/v1/completions", Auth::kPublic, answer);
@@ -120,8 +120,8 @@ class Parrot {
                 std::to_string(words) + "}}\n\ndata: [DONE]\n\n");
     reply.End();
   }
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<HttpReply>> replies_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<HttpReply>> replies_ HEARTH_GUARDED_BY(mutex_);
   std::atomic<int> num_gone_ = 0;
   std::unique_ptr<HttpServer> server_;
 };

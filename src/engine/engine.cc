@@ -5,9 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace hearth {
 namespace {
@@ -32,10 +32,10 @@ struct Engine::Impl {
     core_.inbox().Wake();
     loop_.join();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       gone_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     watcher_.join();
   }
 
@@ -56,7 +56,7 @@ struct Engine::Impl {
         checked = false;
         continue;
       }
-      if (idle) changed_.notify_all();
+      if (idle) changed_.NotifyAll();
       const int64_t sleep_us = core_.SleepUs();
       if (sleep_us >= 0 || checked) {
         core_.inbox().WaitForMail(sleep_us);
@@ -70,7 +70,7 @@ struct Engine::Impl {
   void Publish() {
     auto snapshot = std::make_shared<EngineSnapshot>(core_.TakeSnapshot());
     snapshot->num_stalls = num_stalls_;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     snapshot_ = std::move(snapshot);
   }
 
@@ -84,7 +84,7 @@ struct Engine::Impl {
   }
 
   std::shared_ptr<const EngineSnapshot> Latest() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return snapshot_;
   }
 
@@ -92,9 +92,9 @@ struct Engine::Impl {
     const auto period =
         std::chrono::microseconds(std::clamp<int64_t>(watch_.stall_us / 8, 1'000, 1'000'000));
     int64_t reported = -1;
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, period, [&] { return gone_; })) {
-      lock.unlock();
+    MutexLock lock(mutex_);
+    while (!changed_.WaitFor(mutex_, period, [&]() HEARTH_REQUIRES(mutex_) { return gone_; })) {
+      lock.Unlock();
       const int64_t silent_us = StalledUs();
       const int64_t steps = num_steps_;
       if (silent_us > 0 && reported != steps) {
@@ -102,7 +102,7 @@ struct Engine::Impl {
         ++num_stalls_;
         if (watch_.on_stall) watch_.on_stall({silent_us, steps});
       }
-      lock.lock();
+      lock.Lock();
     }
   }
 
@@ -115,10 +115,10 @@ struct Engine::Impl {
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> step_since_us_{kResting}, num_steps_{0};
   std::atomic<uint64_t> num_stalls_{0};
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::shared_ptr<const EngineSnapshot> snapshot_;  // guarded by mutex_
-  bool gone_ = false;                               // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::shared_ptr<const EngineSnapshot> snapshot_ HEARTH_GUARDED_BY(mutex_);
+  bool gone_ HEARTH_GUARDED_BY(mutex_) = false;
   std::thread loop_, watcher_;
 };
 
@@ -137,8 +137,8 @@ void Engine::Cancel(SeqId id) { impl_->core_.Cancel(id); }
 void Engine::Drain(int64_t bound_us) {
   impl_->core_.Drain(bound_us);
   while (impl_->core_.inbox().counts().num_live > 0) {
-    std::unique_lock lock(impl_->mutex_);
-    impl_->changed_.wait_for(lock, std::chrono::milliseconds(5));
+    const MutexLock lock(impl_->mutex_);
+    impl_->changed_.WaitFor(impl_->mutex_, std::chrono::milliseconds(5));
   }
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The usual sink: a bounded buffer between the engine thread and one reader.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/request.h"
 namespace hearth {
 
@@ -37,15 +36,15 @@ class EventBuffer : public EventSink {
   void OnFinish(const RequestRecord& record) override;
 
  private:
-  std::vector<TokenEvent> TakeLocked();
+  std::vector<TokenEvent> TakeLocked() HEARTH_REQUIRES(mutex_);
   const int capacity_;
   std::function<void()> on_ready_;
-  mutable std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::vector<TokenEvent> tokens_;
-  std::vector<Logprobs> prompt_logprobs_;
-  std::vector<float> embedding_;
-  std::optional<RequestRecord> record_;
+  mutable Mutex mutex_;
+  CondVar arrived_;
+  std::vector<TokenEvent> tokens_ HEARTH_GUARDED_BY(mutex_);
+  std::vector<Logprobs> prompt_logprobs_ HEARTH_GUARDED_BY(mutex_);
+  std::vector<float> embedding_ HEARTH_GUARDED_BY(mutex_);
+  std::optional<RequestRecord> record_ HEARTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace hearth

@@ -138,7 +138,7 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
     sequence->past.emplace(request.sampling, request.prompt, request.choice);
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (admission.ok()) admission.status = CheckRoom(request, admission);
     if (!admission.ok()) {
       ++counts_.num_refused;
@@ -171,7 +171,7 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
     ++counts_.num_live;
     arrived_.push_back(std::move(sequence));
   }
-  mail_.notify_one();
+  mail_.NotifyOne();
   return admission;
 }
 
@@ -186,42 +186,42 @@ void Inbox::Enqueue(Live& live, int sign) {
 
 void Inbox::Cancel(SeqId id) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = live_.find(id);
     if (found == live_.end() || std::exchange(found->second.is_cancelled, true)) return;
     cancelled_.push_back(id);
   }
-  mail_.notify_one();
+  mail_.NotifyOne();
 }
 
 void Inbox::Close() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     counts_.is_closed = true;
     woken_ = true;
   }
-  mail_.notify_one();
+  mail_.NotifyOne();
 }
 
 Inbox::Mail Inbox::Take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {std::exchange(arrived_, {}), std::exchange(cancelled_, {})};
 }
 
 void Inbox::OnStarted(SeqId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = live_.find(id);
   if (found != live_.end() && found->second.is_queued) Enqueue(found->second, -1);
 }
 
 void Inbox::OnRequeued(SeqId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = live_.find(id);
   if (found != live_.end() && !found->second.is_queued) Enqueue(found->second, 1);
 }
 
 void Inbox::OnEnded(SeqId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = live_.find(id);
   HEARTH_CHECK(found != live_.end());
   if (found->second.is_queued) Enqueue(found->second, -1);
@@ -232,18 +232,20 @@ void Inbox::OnEnded(SeqId id) {
 }
 
 void Inbox::SetRates(const AdmissionRates& rates) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   rates_ = rates;
 }
 
 bool Inbox::WaitForMail(int64_t timeout_us) {
-  std::unique_lock lock(mutex_);
-  const auto has_mail = [&] { return woken_ || !arrived_.empty() || !cancelled_.empty(); };
+  const MutexLock lock(mutex_);
+  const auto has_mail = [&]() HEARTH_REQUIRES(mutex_) {
+    return woken_ || !arrived_.empty() || !cancelled_.empty();
+  };
   bool came = true;
   if (timeout_us < 0) {
-    mail_.wait(lock, has_mail);
+    mail_.Wait(mutex_, has_mail);
   } else {
-    came = mail_.wait_for(lock, std::chrono::microseconds(timeout_us), has_mail);
+    came = mail_.WaitFor(mutex_, std::chrono::microseconds(timeout_us), has_mail);
   }
   woken_ = false;
   return came;
@@ -251,14 +253,14 @@ bool Inbox::WaitForMail(int64_t timeout_us) {
 
 void Inbox::Wake() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     woken_ = true;
   }
-  mail_.notify_one();
+  mail_.NotifyOne();
 }
 
 Inbox::Counts Inbox::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 

@@ -2,13 +2,12 @@
 // The engine's door: answers at once whether a request is let in, and hands those over to the
 // engine thread. Bounded by requests, by tokens and by the wait that today's rates predict.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
 namespace hearth {
@@ -71,22 +70,22 @@ class Inbox {
     int64_t queued_tokens = 0;
   };
   Status CheckFits(const Request& request) const;
-  Status CheckRoom(const Request& request, Admission& admission) const;
-  double PredictedWaitS(const Request& request) const;
-  void Enqueue(Live& live, int sign);
+  Status CheckRoom(const Request& request, Admission& admission) const HEARTH_REQUIRES(mutex_);
+  double PredictedWaitS(const Request& request) const HEARTH_REQUIRES(mutex_);
+  void Enqueue(Live& live, int sign) HEARTH_REQUIRES(mutex_);
 
   const AdmissionLimits limits_;
   const int max_context_, max_sequence_tokens_, vocab_size_, hidden_size_;
-  mutable std::mutex mutex_;
-  std::condition_variable mail_;
-  std::vector<std::unique_ptr<Sequence>> arrived_;
-  std::vector<SeqId> cancelled_;
-  std::unordered_map<SeqId, Live> live_;
-  std::unordered_map<uint32_t, Tenant> tenants_;
-  AdmissionRates rates_;
-  Counts counts_;
-  uint64_t next_id_ = 1;
-  bool woken_ = false;
+  mutable Mutex mutex_;
+  CondVar mail_;
+  std::vector<std::unique_ptr<Sequence>> arrived_ HEARTH_GUARDED_BY(mutex_);
+  std::vector<SeqId> cancelled_ HEARTH_GUARDED_BY(mutex_);
+  std::unordered_map<SeqId, Live> live_ HEARTH_GUARDED_BY(mutex_);
+  std::unordered_map<uint32_t, Tenant> tenants_ HEARTH_GUARDED_BY(mutex_);
+  AdmissionRates rates_ HEARTH_GUARDED_BY(mutex_);
+  Counts counts_ HEARTH_GUARDED_BY(mutex_);
+  uint64_t next_id_ HEARTH_GUARDED_BY(mutex_) = 1;
+  bool woken_ HEARTH_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hearth

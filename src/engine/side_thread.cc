@@ -11,40 +11,42 @@ SideThread::SideThread() : thread_([this] { Loop(); }) {}
 
 SideThread::~SideThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.join();
 }
 
 void SideThread::Begin(std::function<void()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     HEARTH_CHECK(state_ == State::kIdle);
     work_ = std::move(work);
     state_ = State::kAsked;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void SideThread::End() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kAsked) state_ = State::kIdle;
-  changed_.wait(lock, [&] { return state_ == State::kIdle; });
+  changed_.Wait(mutex_, [&]() HEARTH_REQUIRES(mutex_) { return state_ == State::kIdle; });
 }
 
 void SideThread::Loop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stop_ || state_ == State::kAsked; });
+    changed_.Wait(mutex_,
+                  [&]() HEARTH_REQUIRES(mutex_) { return stop_ || state_ == State::kAsked; });
     if (stop_) return;
     state_ = State::kWorking;
-    lock.unlock();
-    work_();
-    lock.lock();
+    const std::function<void()> work = std::exchange(work_, nullptr);
+    lock.Unlock();
+    work();
+    lock.Lock();
     state_ = State::kIdle;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

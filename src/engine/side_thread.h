@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that lends a hand with one piece of work at a time.
 #pragma once
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/mutex.h"
 namespace hearth {
 
 // Thread: Begin and End from one thread.
@@ -25,11 +25,11 @@ class SideThread {
   enum class State : unsigned char { kIdle, kAsked, kWorking };
   void Loop();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> work_;  // guarded by mutex_ unless kWorking
-  State state_ = State::kIdle;  // guarded by mutex_
-  bool stop_ = false;           // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::function<void()> work_ HEARTH_GUARDED_BY(mutex_);
+  State state_ HEARTH_GUARDED_BY(mutex_) = State::kIdle;
+  bool stop_ HEARTH_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

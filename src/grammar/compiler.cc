@@ -10,13 +10,13 @@ GrammarCompiler::GrammarCompiler(std::shared_ptr<const GrammarVocabulary> vocabu
     : vocabulary_(std::move(vocabulary)), options_(options) {}
 
 GrammarCompiler::Made GrammarCompiler::Refused(Status why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++counts_.refused;
   return why;
 }
 
 std::shared_ptr<const Grammar> GrammarCompiler::Find(const std::string& key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = by_key_.find(key);
   if (at == by_key_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, at->second);
@@ -30,7 +30,7 @@ GrammarCompiler::Made GrammarCompiler::Compile(GrammarKind kind, std::string_vie
                                                std::string key) {
   auto made = Grammar::Compile(vocabulary_, kind, text, options_.grammar);
   if (!made.ok()) return Refused(made.status());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++counts_.compiled;
   if (by_key_.contains(key) || key.size() > options_.kept_bytes) return made;
   kept_bytes_ += key.size();
@@ -103,7 +103,7 @@ GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& ch
 }
 
 GrammarCompilerCounts GrammarCompiler::counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return counts_;
 }
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "grammar/grammar.h"
 #include "grammar/schema.h"
@@ -55,9 +55,9 @@ class GrammarCompiler {
 
  private:
   using Made = Result<std::shared_ptr<const Grammar>>;
-  std::shared_ptr<const Grammar> Find(const std::string& key);
-  Made Compile(GrammarKind kind, std::string_view text, std::string key);
-  Made Refused(Status why);
+  std::shared_ptr<const Grammar> Find(const std::string& key) HEARTH_EXCLUDES(mutex_);
+  Made Compile(GrammarKind kind, std::string_view text, std::string key) HEARTH_EXCLUDES(mutex_);
+  Made Refused(Status why) HEARTH_EXCLUDES(mutex_);
 
   const std::shared_ptr<const GrammarVocabulary> vocabulary_;
   const GrammarCompilerOptions options_;
@@ -65,11 +65,12 @@ class GrammarCompiler {
     std::string key;
     std::shared_ptr<const Grammar> grammar;
   };
-  mutable std::mutex mutex_;  // guards everything below
-  std::list<Entry> entries_;  // most recently used first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  // into entries_
-  size_t kept_bytes_ = 0;
-  GrammarCompilerCounts counts_;
+  mutable Mutex mutex_;
+  std::list<Entry> entries_ HEARTH_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_
+      HEARTH_GUARDED_BY(mutex_);  // into entries_
+  size_t kept_bytes_ HEARTH_GUARDED_BY(mutex_) = 0;
+  GrammarCompilerCounts counts_ HEARTH_GUARDED_BY(mutex_);
 };
 
 }  // namespace hearth

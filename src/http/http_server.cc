@@ -11,12 +11,12 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "http/connection.h"
 
 namespace hearth {
@@ -39,21 +39,21 @@ struct Lane {
 class PeerCounts {
  public:
   bool Enter(const std::string& peer, int limit) {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     int& count = counts_[peer];
     if (count >= limit) return false;
     ++count;
     return true;
   }
   void Leave(const std::string& peer) {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     const auto at = counts_.find(peer);
     if (--at->second == 0) counts_.erase(at);
   }
 
  private:
-  std::mutex mu_;
-  std::unordered_map<std::string, int> counts_;
+  Mutex mu_;
+  std::unordered_map<std::string, int> counts_ HEARTH_GUARDED_BY(mu_);
 };
 
 Result<std::unique_ptr<asio::ssl::context>> MakeTls(const TlsFiles& files) {

@@ -7,13 +7,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "testing/socket_client.h"
 
 namespace hearth {
@@ -40,17 +39,18 @@ class HttpServerTest : public ::testing::Test {
     router.Add("GET", "/stream", Auth::kPublic,
                [this](HttpRequest, std::shared_ptr<HttpReply> reply) {
                  reply->OnGone([this] { ++gone_; });
-                 const std::lock_guard lock(mu_);
+                 const MutexLock lock(mu_);
                  reply_ = reply;
-                 here_.notify_all();
+                 here_.NotifyAll();
                });
     auto server = HttpServer::Listen(std::move(options), std::move(router));
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = *std::move(server);
   }
   std::shared_ptr<HttpReply> AwaitReply() {
-    std::unique_lock lock(mu_);
-    EXPECT_TRUE(here_.wait_for(lock, milliseconds(5000), [this] { return reply_ != nullptr; }));
+    const MutexLock lock(mu_);
+    EXPECT_TRUE(here_.WaitFor(mu_, milliseconds(5000),
+                              [this]() HEARTH_REQUIRES(mu_) { return reply_ != nullptr; }));
     return std::exchange(reply_, nullptr);
   }
   static bool Eventually(const std::function<bool()>& is) {
@@ -58,9 +58,9 @@ class HttpServerTest : public ::testing::Test {
     return is();
   }
 
-  std::mutex mu_;
-  std::condition_variable here_;
-  std::shared_ptr<HttpReply> reply_;
+  Mutex mu_;
+  CondVar here_;
+  std::shared_ptr<HttpReply> reply_ HEARTH_GUARDED_BY(mu_);
   std::atomic<int> gone_{0};
   std::unique_ptr<HttpServer> server_;
 };

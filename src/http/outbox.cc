@@ -41,7 +41,7 @@ bool Outbox::MayKeepAlive() const {
 }
 
 void Outbox::Send(int status, Headers headers, std::string body) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   HEARTH_CHECK(!started_);
   started_ = ended_ = true;
   status_ = status;
@@ -52,7 +52,7 @@ void Outbox::Send(int status, Headers headers, std::string body) {
 }
 
 void Outbox::StartStream(int status, Headers headers) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   HEARTH_CHECK(!started_);
   started_ = true;
   status_ = status;
@@ -68,7 +68,7 @@ void Outbox::Queue(std::string_view bytes) {
 }
 
 void Outbox::Write(std::string bytes) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (gone_ || aborted_ || form_.omit_body || bytes.empty()) return;  // an empty chunk is the end
   HEARTH_CHECK(started_ && !ended_);
   Queue(bytes);
@@ -77,7 +77,7 @@ void Outbox::Write(std::string bytes) {
 }
 
 void Outbox::End() {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (gone_ || aborted_) return;
   HEARTH_CHECK(started_ && !ended_);
   ended_ = true;
@@ -86,7 +86,7 @@ void Outbox::End() {
 }
 
 void Outbox::Abort() {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (ended_) return;
   aborted_ = true;
   Wake();
@@ -99,34 +99,34 @@ void Outbox::Wake() {
 }
 
 size_t Outbox::unsent_bytes() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return queue_.size() + taken_bytes_;
 }
 
 void Outbox::OnGone(std::function<void()> gone) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (!gone_) {
     if (!ended_) on_gone_ = std::move(gone);
     return;
   }
-  lock.unlock();
+  lock.Unlock();
   gone();
 }
 
 void Outbox::set_wake(std::function<void()> wake) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   wake_ = std::move(wake);
 }
 
 Outbox::Taken Outbox::Take() {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Taken taken{std::exchange(queue_, {}), ended_, aborted_};
   taken_bytes_ = taken.bytes.size();
   return taken;
 }
 
 void Outbox::Gone() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (gone_) return;
   gone_ = true;
   queue_.clear();
@@ -134,17 +134,17 @@ void Outbox::Gone() {
   const std::function<void()> gone = std::exchange(on_gone_, nullptr);
   const bool tell = !ended_;  // a handler that has ended its answer needs no news
   wake_ = nullptr;
-  lock.unlock();
+  lock.Unlock();
   if (gone && tell) gone();
 }
 
 bool Outbox::keep_alive() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return !close_;
 }
 
 int Outbox::status() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return status_;
 }
 

@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "http/message.h"
 namespace hearth {
 
@@ -49,17 +49,23 @@ class Outbox final : public HttpReply {
 
  private:
   bool MayKeepAlive() const;
-  void Queue(std::string_view bytes);
-  std::string Head(int status, const Headers& headers, const std::string& framing) const;
-  void Wake();
+  void Queue(std::string_view bytes) HEARTH_REQUIRES(mu_);
+  std::string Head(int status, const Headers& headers, const std::string& framing) const
+      HEARTH_REQUIRES(mu_);
+  void Wake() HEARTH_REQUIRES(mu_);
 
   const Form form_;
-  mutable std::mutex mu_;
-  std::string queue_;
-  size_t taken_bytes_ = 0;
-  bool started_ = false, ended_ = false, aborted_ = false, gone_ = false, close_ = false;
-  int status_ = 0;
-  std::function<void()> wake_, on_gone_;
+  mutable Mutex mu_;
+  std::string queue_ HEARTH_GUARDED_BY(mu_);
+  size_t taken_bytes_ HEARTH_GUARDED_BY(mu_) = 0;
+  bool started_ HEARTH_GUARDED_BY(mu_) = false;
+  bool ended_ HEARTH_GUARDED_BY(mu_) = false;
+  bool aborted_ HEARTH_GUARDED_BY(mu_) = false;
+  bool gone_ HEARTH_GUARDED_BY(mu_) = false;
+  bool close_ HEARTH_GUARDED_BY(mu_) = false;
+  int status_ HEARTH_GUARDED_BY(mu_) = 0;
+  std::function<void()> wake_ HEARTH_GUARDED_BY(mu_);
+  std::function<void()> on_gone_ HEARTH_GUARDED_BY(mu_);
 };
 
 }  // namespace hearth

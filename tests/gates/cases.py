@@ -188,6 +188,37 @@ UNTRUSTED_PLANTS = {
     "strtoull": ({"src/weights/a.h": "x = strtoull(s, 0, 10);\n"}, r"src/weights/a\.h:1: strtoull"),
 }
 
+LOCKS_CLEAN = {
+    "src/base/mutex.h": "#include <mutex>\n#include <condition_variable>\nstd::mutex m;\n",
+    "src/kv/a.h": "// std::mutex\nclass A {\n  struct B { int x; };\n  mutable Mutex mu_;\n"
+                  "  int x_ HEARTH_GUARDED_BY(mu_);\n};\n",
+    "src/kv/b.h": "class B {\n  int* const x_ HEARTH_PT_GUARDED_BY(mu_);\n  Mutex mu_;\n};\n",
+    "src/kv/c.cc": "class MutexLock;\nvoid F(Mutex& mu) { const MutexLock lock(mu); }\n",
+    "tests/x/a.cc": "std::mutex m;\n",
+}
+LOCKS_PLANTS = {
+    "a standard mutex": ({"src/kv/d.h": "\nstd::mutex m;\n"}, r"src/kv/d\.h:2: std::mutex: use"),
+    "in a test": ({"src/kv/d_test.cc": "const std::lock_guard lock(m);\n"},
+                  r"src/kv/d_test\.cc:1: std::lock_guard: use"),
+    "a shared one": ({"src/kv/d.h": "std::shared_mutex m;\n"}, r"src/kv/d\.h:1: std::shared_mutex"),
+    "a condition": ({"src/kv/d.h": "std::condition_variable_any c;\n"},
+                    r"src/kv/d\.h:1: std::condition_variable_any"),
+    "an include": ({"src/kv/d.h": "#include <vector>\n#include <mutex>\n"},
+                   r"src/kv/d\.h:2: <mutex>: use"),
+    "a mutex that guards nothing": ({"src/kv/d.h": "class D {\n  Mutex mu_;\n  int x_;\n};\n"},
+                                    r"src/kv/d\.h:2: nothing beside mu_"),
+    "guarded by another class's": (
+        {"src/kv/d.h": "class C {\n  Mutex mu_;\n  int x_ HEARTH_GUARDED_BY(mu_);\n};\n"
+                       "class D {\n  mutable Mutex mu_;\n  int x_;\n};\n"},
+        r"src/kv/d\.h:6: nothing beside mu_"),
+    "guarded by another mutex": (
+        {"src/kv/d.h": "struct D {\n  Mutex mu, m;\n  int x HEARTH_GUARDED_BY(m);\n};\n"},
+        r"src/kv/d\.h:2: nothing beside mu is"),
+    "guarded in a comment": (
+        {"src/kv/d.h": "struct D {\n  Mutex mu;\n  int x;  // HEARTH_GUARDED_BY(mu)\n};\n"},
+        r"src/kv/d\.h:2: nothing beside mu"),
+}
+
 CASES = {
     "layers": (LAYERS_CLEAN, LAYERS_PLANTS),
     "sizes": (SIZES_CLEAN, SIZES_PLANTS),
@@ -198,5 +229,6 @@ CASES = {
     "debt": (DEBT_CLEAN, DEBT_PLANTS),
     "spdx": (SPDX_CLEAN, SPDX_PLANTS),
     "places": (PLACES_CLEAN, PLACES_PLANTS),
+    "locks": (LOCKS_CLEAN, LOCKS_PLANTS),
     "untrusted": (UNTRUSTED_CLEAN, UNTRUSTED_PLANTS),
 }

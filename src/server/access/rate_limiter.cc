@@ -52,7 +52,7 @@ std::optional<RateLimiter::Refusal> RateLimiter::CheckTokens(Account& account, i
 
 std::optional<RateLimiter::Refusal> RateLimiter::Arrive(const std::string& key,
                                                         const KeyLimits& limits, int64_t now_us) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Account& account = accounts_[key];
   // What was used so far was used under the old limits.
   account.requests.Add(account.limits.requests_per_minute, 0, now_us);
@@ -74,7 +74,7 @@ std::optional<RateLimiter::Refusal> RateLimiter::Arrive(const std::string& key,
 }
 
 std::optional<RateLimiter::Refusal> RateLimiter::Start(const std::string& key, const Asked& asked) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Account& account = accounts_[key];
   if (auto refusal = CheckReplies(account, asked.num_replies)) return refusal;
   if (auto refusal = CheckTokens(account, asked.prompt_tokens, asked.at_us)) return refusal;
@@ -86,7 +86,7 @@ std::optional<RateLimiter::Refusal> RateLimiter::Start(const std::string& key, c
 
 void RateLimiter::End(const std::string& key, const Asked& asked, int64_t generated_tokens,
                       int64_t now_us) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Account& account = accounts_[key];
   account.counts.num_running -= asked.num_replies;
   account.counts.prompt_tokens += asked.prompt_tokens;
@@ -100,7 +100,7 @@ void RateLimiter::End(const std::string& key, const Asked& asked, int64_t genera
 }
 
 void RateLimiter::Undo(const std::string& key, const Asked& asked) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Account& account = accounts_[key];
   account.counts.num_running -= asked.num_replies;
   Bucket& bucket = account.tokens;
@@ -116,7 +116,7 @@ RateLimiter::Level RateLimiter::LevelOf(const Bucket& bucket, int64_t limit, int
 }
 
 RateLimiter::Standing RateLimiter::StandingOf(const std::string& key, int64_t now_us) const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   const auto found = accounts_.find(key);
   if (found == accounts_.end()) return {};
   const Account& account = found->second;
@@ -125,7 +125,7 @@ RateLimiter::Standing RateLimiter::StandingOf(const std::string& key, int64_t no
 }
 
 std::vector<RateLimiter::Counts> RateLimiter::counts() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   std::vector<Counts> out;
   for (const auto& [key, account] : accounts_) {
     out.push_back(account.counts);

@@ -4,12 +4,12 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/request.h"
 namespace hearth {
 
@@ -88,8 +88,9 @@ class RateLimiter {
   static std::optional<Refusal> CheckReplies(Account& account, int num_replies);
   static std::optional<Refusal> CheckTokens(Account& account, int64_t tokens, int64_t now_us);
 
-  mutable std::mutex mu_;
-  std::map<std::string, Account> accounts_;  // as many as the keys file has had names
+  mutable Mutex mu_;
+  // As many as the keys file has had names.
+  std::map<std::string, Account> accounts_ HEARTH_GUARDED_BY(mu_);
 };
 
 // One Start's hold on its key's limits. Dropped before End it gives back what it took.

@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/mutex.h"
 #include "server/observe/metric_families.h"
 
 namespace hearth {
@@ -66,10 +67,10 @@ struct ServerMetrics::Impl {
   Histogram prompt{kTokens}, reply{kTokens};
   std::atomic<uint64_t> num_generated{0};
   const RateLimiter* keys = nullptr;
-  mutable std::mutex mu;
-  std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners;
-  std::map<std::pair<int, std::string>, uint64_t> ends;
-  std::function<StoreCounts()> store;  // these three under mu
+  mutable Mutex mu;
+  std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners HEARTH_GUARDED_BY(mu);
+  std::map<std::pair<int, std::string>, uint64_t> ends HEARTH_GUARDED_BY(mu);
+  std::function<StoreCounts()> store HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
@@ -147,7 +148,7 @@ void ServerMetrics::Impl::AddTimes(const EngineSnapshot& snapshot, MetricFamilie
 
 void ServerMetrics::Impl::AddHttp(MetricFamilies& out) const {
   std::vector<LabelledValue> open, total, refused, requests, refusals;
-  const std::lock_guard lock(mu);
+  const MutexLock lock(mu);
   for (const auto& [name, ask] : listeners) {
     const HttpCounts counts = ask();
     const auto add = [&](std::vector<LabelledValue>& to, int64_t value) {
@@ -190,7 +191,7 @@ void ServerMetrics::Impl::AddKeys(MetricFamilies& out) const {
 }
 
 void ServerMetrics::Impl::AddStore(MetricFamilies& out) const {
-  const std::lock_guard lock(mu);
+  const MutexLock lock(mu);
   if (!store) return;
   const StoreCounts counts = store();
   out.Gauge("hearth_stored_responses", "Responses that can be named by a later request.",
@@ -228,14 +229,14 @@ class ServerMetrics::Impl::EndCounter : public TurnObserver {
 
 void ServerMetrics::Impl::CountEnd(const TurnOutcome& outcome) {
   std::pair<int, std::string> end{outcome.status, outcome.error_code};
-  const std::lock_guard lock(mu);
+  const MutexLock lock(mu);
   if (ends.size() >= kMaxEnds && !ends.contains(end)) end.second = "other";
   ++ends[std::move(end)];
 }
 
 void ServerMetrics::Impl::AddEnds(MetricFamilies& out) const {
   std::vector<LabelledValue> values;
-  const std::lock_guard lock(mu);
+  const MutexLock lock(mu);
   for (const auto& [end, count] : ends) {
     values.push_back({{{"status", std::to_string(end.first)}, {"code", end.second}},
                       static_cast<double>(count)});
@@ -252,26 +253,26 @@ std::shared_ptr<EventSink> ServerMetrics::Watch(std::shared_ptr<EventSink> sink)
 }
 
 void ServerMetrics::AddListener(std::string name, std::function<HttpCounts()> counts) {
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   impl_->listeners.emplace_back(std::move(name), std::move(counts));
 }
 
 void ServerMetrics::WatchKeys(const RateLimiter& limiter) { impl_->keys = &limiter; }
 
 void ServerMetrics::WatchStore(std::function<StoreCounts()> counts) {
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   impl_->store = std::move(counts);
 }
 
 void ServerMetrics::ForgetListeners() {
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   impl_->listeners.clear();
   impl_->store = nullptr;
 }
 
 std::vector<std::pair<std::string, HttpCounts>> ServerMetrics::listeners() const {
   std::vector<std::pair<std::string, HttpCounts>> out;
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   for (const auto& [name, ask] : impl_->listeners) out.emplace_back(name, ask());
   return out;
 }
@@ -282,7 +283,7 @@ std::unique_ptr<TurnObserver> ServerMetrics::CountEnds(TurnObserver* next) {
 
 std::vector<ServerMetrics::Ends> ServerMetrics::ends() const {
   std::vector<Ends> out;
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   for (const auto& [end, count] : impl_->ends) out.push_back({end.first, end.second, count});
   return out;
 }

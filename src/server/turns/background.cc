@@ -50,7 +50,7 @@ class BackgroundReply final : public HttpReply {
   void Abort() override { End(); }
   size_t unsent_bytes() const override { return 0; }
   void OnGone(std::function<void()> gone) override {
-    const std::lock_guard lock(response_->mu_);
+    const MutexLock lock(response_->mu_);
     response_->cancel_ = std::move(gone);
   }
 
@@ -64,7 +64,7 @@ class BackgroundReply final : public HttpReply {
 };
 
 void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   const Json* response = event.Find("response");
   if (response != nullptr) response_ = *response;
   const Json* item = event.Find("item");
@@ -81,23 +81,23 @@ void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
 }
 
 Json BackgroundResponse::snapshot() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return response_;
 }
 
 bool BackgroundResponse::is_over() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return is_over_;
 }
 
 bool BackgroundResponse::has_events() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return event_bytes_ <= max_event_bytes_;
 }
 
 void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
                                 int64_t starting_after) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   for (const Event& event : events_) {
     if (event.number > starting_after) listener->Write(event.bytes);
   }
@@ -111,7 +111,7 @@ void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
 void BackgroundResponse::Cancel(const std::shared_ptr<HttpReply>& listener) {
   std::function<void()> cancel;
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (!is_over_) {
       waiting_.push_back(listener);
       cancel = cancel_;
@@ -123,12 +123,12 @@ void BackgroundResponse::Cancel(const std::shared_ptr<HttpReply>& listener) {
 }
 
 void BackgroundResponse::Ping(const std::string& bytes) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   for (const auto& follower : followers_) follower->Write(bytes);
 }
 
 void BackgroundResponse::End() {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (std::exchange(is_over_, true)) return;
   for (const auto& follower : followers_) follower->End();
   for (const auto& listener : waiting_) {
@@ -141,7 +141,7 @@ void BackgroundResponse::End() {
 ApiResult<std::shared_ptr<HttpReply>> BackgroundResponses::Open(const std::string& tenant,
                                                                 const std::string& id, bool streams,
                                                                 std::shared_ptr<HttpReply> client) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (all_.size() - finished_.size() >= limits_.max_running) {
     ApiError error = FromStatus(
         Error(Code::kExhausted, "%zu responses run in the background", limits_.max_running));
@@ -156,20 +156,20 @@ ApiResult<std::shared_ptr<HttpReply>> BackgroundResponses::Open(const std::strin
 
 std::shared_ptr<BackgroundResponse> BackgroundResponses::Find(const std::string& tenant,
                                                               const std::string& id) const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   const auto found = all_.find(id);
   if (found == all_.end() || found->second->tenant() != tenant) return nullptr;
   return found->second;
 }
 
 void BackgroundResponses::Forget(const std::string& id) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   all_.erase(id);
   std::erase(finished_, id);
 }
 
 void BackgroundResponses::OnEnd(const std::string& id) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   finished_.push_back(id);
   while (finished_.size() > limits_.max_finished) {
     all_.erase(finished_.front());

@@ -7,12 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "http/message.h"
 #include "server/turns/api_error.h"
 namespace hearth {
@@ -52,13 +52,14 @@ class BackgroundResponse {
 
   const std::string tenant_;
   const size_t max_event_bytes_;
-  mutable std::mutex mu_;
-  Json response_;
-  std::vector<Event> events_;
-  size_t event_bytes_ = 0;
-  bool is_over_ = false;
-  std::function<void()> cancel_;
-  std::vector<std::shared_ptr<HttpReply>> followers_, waiting_;
+  mutable Mutex mu_;
+  Json response_ HEARTH_GUARDED_BY(mu_);
+  std::vector<Event> events_ HEARTH_GUARDED_BY(mu_);
+  size_t event_bytes_ HEARTH_GUARDED_BY(mu_) = 0;
+  bool is_over_ HEARTH_GUARDED_BY(mu_) = false;
+  std::function<void()> cancel_ HEARTH_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<HttpReply>> followers_ HEARTH_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<HttpReply>> waiting_ HEARTH_GUARDED_BY(mu_);
 };
 
 // Thread: any. Replies that it hands out keep it alive.
@@ -78,9 +79,9 @@ class BackgroundResponses : public std::enable_shared_from_this<BackgroundRespon
   void OnEnd(const std::string& id);
 
   const BackgroundLimits limits_;
-  mutable std::mutex mu_;
-  std::map<std::string, std::shared_ptr<BackgroundResponse>> all_;
-  std::deque<std::string> finished_;  // the oldest first
+  mutable Mutex mu_;
+  std::map<std::string, std::shared_ptr<BackgroundResponse>> all_ HEARTH_GUARDED_BY(mu_);
+  std::deque<std::string> finished_ HEARTH_GUARDED_BY(mu_);  // the oldest first
 };
 
 }  // namespace hearth

@@ -72,6 +72,7 @@ Exchange::Exchange(const ExchangeHouse& house, std::shared_ptr<HttpReply> reply,
       form_(std::move(form)),
       last_write_(std::chrono::steady_clock::now()) {
   for (Turn& turn : turns) choices_.emplace_back(std::move(turn));
+  news_.resize(choices_.size());
 }
 
 std::shared_ptr<EventSink> Exchange::Sink(int choice) {
@@ -90,13 +91,13 @@ void Exchange::Begin(std::vector<SeqId> ids) {
     reply_->Write(": accepted\n\n" + first);
   }
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     has_begun_ = true;
   }
   reply_->OnGone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
       {
-        const std::lock_guard lock(self->mu_);
+        const MutexLock lock(self->mu_);
         self->is_gone_ = true;
       }
       self->Cancel();
@@ -110,7 +111,7 @@ void Exchange::Cancel() {
 }
 
 void Exchange::Ping(Time now, const EngineSnapshot& snapshot) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (is_over_ || !form_.streams || !has_begun_) return;
   const bool is_silent = now - last_write_ >= house_.ping_every;
   if (!is_silent && !form_.wants_progress) return;
@@ -132,12 +133,12 @@ void Exchange::Ping(Time now, const EngineSnapshot& snapshot) {
 }
 
 bool Exchange::is_done() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return is_over_ && (is_gone_ || reply_->unsent_bytes() == 0);
 }
 
 void Exchange::Name(std::unordered_map<SeqId, SequenceName>& names) const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (!has_begun_) return;  // ids_ is being filled
   for (const SeqId id : ids_) {
     const auto found = names.find(id);
@@ -147,42 +148,42 @@ void Exchange::Name(std::unordered_map<SeqId, SequenceName>& names) const {
 
 int Exchange::Room(int choice) const {
   if (form_.streams && reply_->unsent_bytes() > kMaxUnsentBytes) return 0;
-  const std::lock_guard lock(mu_);
-  const auto pending = static_cast<int>(choices_[static_cast<size_t>(choice)].pending.size());
+  const MutexLock lock(mu_);
+  const auto pending = static_cast<int>(news_[static_cast<size_t>(choice)].pending.size());
   return kMaxPending - std::min(kMaxPending, pending);
 }
 
 void Exchange::OnToken(int choice, const TokenEvent& event) {
   {
-    const std::lock_guard lock(mu_);
-    choices_[static_cast<size_t>(choice)].pending.push_back(event);
+    const MutexLock lock(mu_);
+    news_[static_cast<size_t>(choice)].pending.push_back(event);
   }
   Schedule();
 }
 
 // What came with it schedules the work.
 void Exchange::OnPromptLogprobs(int choice, std::span<const Logprobs> logprobs) {
-  const std::lock_guard lock(mu_);
-  std::vector<Logprobs>& prompt = choices_[static_cast<size_t>(choice)].prompt;
+  const MutexLock lock(mu_);
+  std::vector<Logprobs>& prompt = news_[static_cast<size_t>(choice)].prompt;
   prompt.insert(prompt.end(), logprobs.begin(), logprobs.end());
 }
 
 void Exchange::OnEmbedding(int choice, std::span<const float> embedding) {
-  const std::lock_guard lock(mu_);
-  choices_[static_cast<size_t>(choice)].embedding.assign(embedding.begin(), embedding.end());
+  const MutexLock lock(mu_);
+  news_[static_cast<size_t>(choice)].embedding.assign(embedding.begin(), embedding.end());
 }
 
 void Exchange::OnFinish(int choice, const RequestRecord& record) {
   {
-    const std::lock_guard lock(mu_);
-    choices_[static_cast<size_t>(choice)].record = record;
+    const MutexLock lock(mu_);
+    news_[static_cast<size_t>(choice)].record = record;
   }
   Schedule();
 }
 
 void Exchange::Schedule() {
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (is_scheduled_ || !has_begun_ || is_over_) return;
     is_scheduled_ = true;
   }
@@ -197,9 +198,9 @@ void Exchange::Work() {
       std::vector<TokenEvent> tokens;
       std::optional<RequestRecord> record;
       {
-        const std::lock_guard lock(mu_);
-        tokens.swap(choices_[i].pending);
-        record = choices_[i].record;
+        const MutexLock lock(mu_);
+        tokens.swap(news_[i].pending);
+        record = news_[i].record;
       }
       if (choices_[i].is_ended || (tokens.empty() && !record)) continue;
       found = true;
@@ -210,16 +211,17 @@ void Exchange::Work() {
       if (!is_whole) return EndBadly(*record, std::move(bytes));
     }
     if (num_ended_ == static_cast<int>(choices_.size())) return End(std::move(bytes));
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (form_.streams && !bytes.empty()) {
       reply_->Write(std::move(bytes));
       last_write_ = std::chrono::steady_clock::now();
     }
     if (found) continue;
-    const auto has_news = [](const Choice& c) {
-      return !c.is_ended && (!c.pending.empty() || c.record.has_value());
-    };
-    if (std::any_of(choices_.begin(), choices_.end(), has_news)) continue;
+    bool has_news = false;
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      has_news |= !choices_[i].is_ended && (!news_[i].pending.empty() || news_[i].record);
+    }
+    if (has_news) continue;
     is_scheduled_ = false;
     return;
   }
@@ -232,8 +234,8 @@ std::string Exchange::TellPrompt(int index) {
   const int first = index - index % form_.choices_per_prompt;
   std::vector<AnswerLogprob> spelled;
   {
-    const std::lock_guard lock(mu_);
-    for (const Logprobs& one : choices_[static_cast<size_t>(first)].prompt) {
+    const MutexLock lock(mu_);
+    for (const Logprobs& one : news_[static_cast<size_t>(first)].prompt) {
       spelled.push_back(choice.turn.Spell(one));
     }
   }
@@ -256,8 +258,8 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
   choice.is_ended = true;
   std::vector<float> embedding;
   {
-    const std::lock_guard lock(mu_);
-    embedding.swap(choice.embedding);
+    const MutexLock lock(mu_);
+    embedding.swap(news_[static_cast<size_t>(index)].embedding);
   }
   if (!embedding.empty()) writer_->AddEmbedding(index, std::move(embedding));
   ChoiceEnd end;
@@ -293,21 +295,25 @@ std::vector<HttpHeader> Exchange::Headers() const {
 
 std::vector<HttpHeader> Exchange::CacheHeaders() const {
   CacheReport report;
-  for (const Choice& choice : choices_) {
-    if (choice.record) report.Add(*choice.record);
+  const MutexLock lock(mu_);
+  for (const News& news : news_) {
+    if (news.record) report.Add(*news.record);
   }
   return report.AsHeaders();
 }
 
 void Exchange::End(std::string bytes) {
   TurnUsage usage;
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    const RequestRecord& record = *choices_[i].record;
-    usage.completion_tokens += choices_[i].turn.num_tokens();
-    usage.reasoning_tokens += choices_[i].turn.num_reasoning_tokens();
-    if (i % static_cast<size_t>(form_.choices_per_prompt) != 0) continue;
-    usage.prompt_tokens += record.num_prompt;
-    usage.cached_tokens += record.num_cached;
+  {
+    const MutexLock lock(mu_);
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      const RequestRecord& record = *news_[i].record;
+      usage.completion_tokens += choices_[i].turn.num_tokens();
+      usage.reasoning_tokens += choices_[i].turn.num_reasoning_tokens();
+      if (i % static_cast<size_t>(form_.choices_per_prompt) != 0) continue;
+      usage.prompt_tokens += record.num_prompt;
+      usage.cached_tokens += record.num_cached;
+    }
   }
   bytes += writer_->End(usage);
   std::vector<HttpHeader> report = CacheHeaders();
@@ -356,12 +362,14 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
   for (HttpHeader& header : Headers()) headers.push_back(std::move(header));
   headers.push_back({"content-type", "application/json"});
   {
-    const std::lock_guard lock(mu_);
-    for (Choice& choice : choices_) {
-      if (choice.record) outcome.records.push_back(*choice.record);
+    const MutexLock lock(mu_);
+    for (const Choice& choice : choices_) {
       outcome.num_reasoning_tokens += choice.turn.num_reasoning_tokens();
       outcome.num_calls += choice.turn.num_calls();
-      choice.pending.clear();
+    }
+    for (News& news : news_) {
+      if (news.record) outcome.records.push_back(*news.record);
+      news.pending.clear();
     }
     if (form_.streams) {
       reply_->Write(std::move(last_event));

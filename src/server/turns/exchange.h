@@ -4,13 +4,13 @@
 #pragma once
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "http/message.h"
 #include "server/access/rate_limiter.h"
@@ -91,12 +91,15 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   struct Choice {
     explicit Choice(Turn t) : turn(std::move(t)) {}
-    Turn turn;  // of the worker, with the one below
+    Turn turn;
     bool is_ended = false;
-    bool has_prompt = false;          // of the worker too: its prompt was handed to the writer
-    std::vector<TokenEvent> pending;  // these four under mu_
-    std::vector<Logprobs> prompt;     // complete before the first token
-    std::vector<float> embedding;     // there before the end
+    bool has_prompt = false;  // its prompt was handed to the writer
+  };
+  // What the engine has told of a choice.
+  struct News {
+    std::vector<TokenEvent> pending;
+    std::vector<Logprobs> prompt;  // complete before the first token
+    std::vector<float> embedding;  // there before the end
     std::optional<RequestRecord> record;
   };
 
@@ -105,7 +108,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void OnPromptLogprobs(int choice, std::span<const Logprobs> logprobs);
   void OnEmbedding(int choice, std::span<const float> embedding);
   void OnFinish(int choice, const RequestRecord& record);
-  void Schedule();
+  void Schedule() HEARTH_EXCLUDES(mu_);
   void Work();
   // What was asked of the choice's prompt, as bytes.
   std::string TellPrompt(int index);
@@ -118,20 +121,25 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void Close(int status, const std::string& error_code, std::string last_event,
              std::vector<HttpHeader> headers, std::string body);
   std::vector<HttpHeader> Headers() const;
-  std::vector<HttpHeader> CacheHeaders() const;
+  std::vector<HttpHeader> CacheHeaders() const HEARTH_EXCLUDES(mu_);
 
   const ExchangeHouse house_;
   const std::shared_ptr<HttpReply> reply_;
   const std::unique_ptr<ReplyWriter> writer_;
   const Form form_;
   std::vector<SeqId> ids_;  // fixed by Begin
-  int num_ended_ = 0;       // of the worker
-
-  mutable std::mutex mu_;
+  // Of the worker, both.
   std::vector<Choice> choices_;
-  bool is_scheduled_ = false, has_begun_ = false, is_over_ = false, is_gone_ = false;
-  Time last_write_;
-  int last_progress_ = -1;
+  int num_ended_ = 0;
+
+  mutable Mutex mu_;
+  std::vector<News> news_ HEARTH_GUARDED_BY(mu_);  // one for each of choices_
+  bool is_scheduled_ HEARTH_GUARDED_BY(mu_) = false;
+  bool has_begun_ HEARTH_GUARDED_BY(mu_) = false;
+  bool is_over_ HEARTH_GUARDED_BY(mu_) = false;
+  bool is_gone_ HEARTH_GUARDED_BY(mu_) = false;
+  Time last_write_ HEARTH_GUARDED_BY(mu_);
+  int last_progress_ HEARTH_GUARDED_BY(mu_) = -1;
 };
 
 }  // namespace hearth

@@ -46,6 +46,7 @@ Result<std::unique_ptr<ResponseStore>> ResponseStore::Open(const std::string& pa
   std::unique_ptr<ResponseStore> store(new ResponseStore(db, limits));
   if (opened != SQLITE_OK) return Complaint(db, Quoted(path).c_str());
   sqlite3_busy_timeout(db, 2000);
+  const MutexLock lock(store->mu_);
   for (const char* sql :
        {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA secure_delete = ON",
         "CREATE TABLE IF NOT EXISTS responses (tenant TEXT NOT NULL, id TEXT NOT NULL,"
@@ -128,7 +129,7 @@ Status ResponseStore::Evict(int64_t now_s) {
 
 Status ResponseStore::Put(const std::string& tenant, const StoredResponse& response,
                           int64_t now_s) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   Status status = Insert(tenant, response, now_s);
   if (!status.ok()) ++failures_;
   return status;
@@ -170,13 +171,13 @@ Result<std::optional<StoredResponse>> ResponseStore::Find(const std::string& ten
 
 Result<std::optional<StoredResponse>> ResponseStore::Get(const std::string& tenant,
                                                          const std::string& id, int64_t now_s) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return Find(tenant, id, now_s);
 }
 
 Result<std::vector<StoredResponse>> ResponseStore::Chain(const std::string& tenant,
                                                          const std::string& id, int64_t now_s) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   std::vector<StoredResponse> chain;
   for (std::string next = id; !next.empty(); next = chain.back().previous_id) {
     if (static_cast<int>(chain.size()) >= limits_.max_chain) {
@@ -195,7 +196,7 @@ Result<std::vector<StoredResponse>> ResponseStore::Chain(const std::string& tena
 }
 
 Result<bool> ResponseStore::Delete(const std::string& tenant, const std::string& id) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   HEARTH_ASSIGN(const int64_t removed,
                 Remove("DELETE FROM responses WHERE tenant = ?1 AND id = ?2 RETURNING bytes",
                        {tenant, id}, {}));
@@ -203,7 +204,7 @@ Result<bool> ResponseStore::Delete(const std::string& tenant, const std::string&
 }
 
 StoreCounts ResponseStore::counts() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return {count_, bytes_, failures_};
 }
 

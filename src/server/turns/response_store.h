@@ -4,11 +4,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "server/access/sealed_text.h"
 struct sqlite3;
@@ -59,21 +59,24 @@ class ResponseStore {
  private:
   struct Statement;
   ResponseStore(sqlite3* db, const StoreLimits& limits) : db_(db), limits_(limits) {}
-  Status Run(const char* sql);
-  Status Count();
-  Status ReadSealKey();
-  Status Insert(const std::string& tenant, const StoredResponse& response, int64_t now_s);
-  Status Evict(int64_t now_s);
+  Status Run(const char* sql) HEARTH_REQUIRES(mu_);
+  Status Count() HEARTH_REQUIRES(mu_);
+  Status ReadSealKey() HEARTH_REQUIRES(mu_);
+  Status Insert(const std::string& tenant, const StoredResponse& response, int64_t now_s)
+      HEARTH_REQUIRES(mu_);
+  Status Evict(int64_t now_s) HEARTH_REQUIRES(mu_);
   Result<std::optional<StoredResponse>> Find(const std::string& tenant, const std::string& id,
-                                             int64_t now_s);
+                                             int64_t now_s) HEARTH_REQUIRES(mu_);
   Result<int64_t> Remove(const char* sql, const std::vector<std::string>& texts,
-                         const std::vector<int64_t>& numbers);
+                         const std::vector<int64_t>& numbers) HEARTH_REQUIRES(mu_);
 
-  sqlite3* const db_;
+  mutable Mutex mu_;
+  sqlite3* const db_ HEARTH_PT_GUARDED_BY(mu_);
   const StoreLimits limits_;
-  SealKey seal_key_{};     // fixed by Open
-  mutable std::mutex mu_;  // over the connection and the counts
-  int64_t count_ = 0, bytes_ = 0, failures_ = 0;
+  SealKey seal_key_{};  // fixed by Open
+  int64_t count_ HEARTH_GUARDED_BY(mu_) = 0;
+  int64_t bytes_ HEARTH_GUARDED_BY(mu_) = 0;
+  int64_t failures_ HEARTH_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace hearth

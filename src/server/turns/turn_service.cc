@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
 #include <ctime>
 #include <list>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "base/mix.h"
+#include "base/mutex.h"
 #include "engine/clock.h"
 #include "engine/replies.h"
 #include "server/access/domain.h"
@@ -127,16 +126,17 @@ struct TurnService::Impl {
   std::atomic<uint64_t> counter{0};
   Workers readers, writers;
   const ExchangeHouse house;
-  mutable std::mutex mu;
-  std::condition_variable stop;
-  bool is_stopping = false;
-  mutable std::list<std::shared_ptr<Exchange>> live;
+  mutable Mutex mu;
+  CondVar stop;
+  bool is_stopping HEARTH_GUARDED_BY(mu) = false;
+  mutable std::list<std::shared_ptr<Exchange>> live HEARTH_GUARDED_BY(mu);
   std::thread pinger;
 };
 
 void TurnService::Impl::PingAll() {
-  std::unique_lock lock(mu);
-  while (!stop.wait_for(lock, std::chrono::milliseconds(500), [this] { return is_stopping; })) {
+  const MutexLock lock(mu);
+  while (!stop.WaitFor(mu, std::chrono::milliseconds(500),
+                       [this]() HEARTH_REQUIRES(mu) { return is_stopping; })) {
     live.remove_if([](const std::shared_ptr<Exchange>& exchange) { return exchange->is_done(); });
     const auto snapshot = engine.snapshot();
     for (const auto& exchange : live) exchange->Ping(Steady::now(), *snapshot);
@@ -246,7 +246,7 @@ std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange
     for (const Admission& admission : admissions) ids.push_back(admission.id);
   }
   {
-    const std::lock_guard lock(mu);
+    const MutexLock lock(mu);
     live.push_back(exchange);
   }
   exchange->Begin(std::move(ids));
@@ -326,11 +326,11 @@ TurnService::TurnService(Engine& engine, ServedModel model, const ServiceOptions
 TurnService::~TurnService() {
   impl_->readers.Stop();
   {
-    const std::lock_guard lock(impl_->mu);
+    const MutexLock lock(impl_->mu);
     impl_->is_stopping = true;
     for (const auto& exchange : impl_->live) exchange->Cancel();
   }
-  impl_->stop.notify_all();
+  impl_->stop.NotifyAll();
   impl_->pinger.join();
   // Sinks that the engine still holds would post to workers that are gone.
   WaitUntilDone(std::chrono::milliseconds(5'000));
@@ -433,7 +433,7 @@ std::unordered_map<SeqId, SequenceName> TurnService::NamesOf(
     std::span<const SequenceRow> rows) const {
   std::unordered_map<SeqId, SequenceName> names;
   for (const SequenceRow& row : rows) names[row.id];
-  const std::lock_guard lock(impl_->mu);
+  const MutexLock lock(impl_->mu);
   for (const auto& exchange : impl_->live) exchange->Name(names);
   return names;
 }
@@ -442,7 +442,7 @@ bool TurnService::WaitUntilDone(std::chrono::milliseconds bound) const {
   const Steady::time_point until = Steady::now() + bound;
   while (true) {
     {
-      const std::lock_guard lock(impl_->mu);
+      const MutexLock lock(impl_->mu);
       impl_->live.remove_if([](const auto& exchange) { return exchange->is_done(); });
       if (impl_->live.empty()) return true;
     }

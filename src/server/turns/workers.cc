@@ -13,10 +13,10 @@ Workers::~Workers() { Stop(); }
 
 void Workers::Stop() {
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     is_stopping_ = true;
   }
-  arrived_.notify_all();
+  arrived_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -24,29 +24,29 @@ void Workers::Stop() {
 // Rung under the lock: once the work is visible it may be done, and its result may be what somebody
 // waited for before destroying this.
 bool Workers::Offer(std::function<void()> work) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   if (queue_.size() >= max_queued_) return false;
   queue_.push_back(std::move(work));
-  arrived_.notify_one();
+  arrived_.NotifyOne();
   return true;
 }
 
 void Workers::Post(std::function<void()> work) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   queue_.push_back(std::move(work));
-  arrived_.notify_one();
+  arrived_.NotifyOne();
 }
 
 void Workers::Run() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (true) {
-    arrived_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
+    arrived_.Wait(mu_, [this]() HEARTH_REQUIRES(mu_) { return is_stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
     const std::function<void()> work = std::move(queue_.front());
     queue_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     work();
-    lock.lock();
+    lock.Lock();
   }
 }
 

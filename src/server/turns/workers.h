@@ -2,12 +2,12 @@
 // Threads for text: rendering prompts, reading replies, writing JSON. Neither a socket's thread nor
 // the engine's may spend milliseconds on one client's text.
 #pragma once
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.h"
 namespace hearth {
 
 // Thread: any.
@@ -25,10 +25,10 @@ class Workers {
  private:
   void Run();
   const size_t max_queued_;
-  std::mutex mu_;
-  std::condition_variable arrived_;
-  std::deque<std::function<void()>> queue_;
-  bool is_stopping_ = false;
+  Mutex mu_;
+  CondVar arrived_;
+  std::deque<std::function<void()>> queue_ HEARTH_GUARDED_BY(mu_);
+  bool is_stopping_ HEARTH_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };
 
