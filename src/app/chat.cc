@@ -102,7 +102,7 @@ class ReferenceSpeaker : public Speaker {
     for (int i = 0; i < max_tokens; ++i) {
       const Token token =
           sampler_.Choose(logits, params, SamplerState::WithoutPast(static_cast<uint64_t>(i)));
-      if (token < 0) return Error(Code::kCorrupt, "the model computed no numbers (NaN logits)");
+      if (token < 0) return Error(Code::kCorrupt, "the model computed NaN logits");
       said(token);
       if (EndsSequence(params, token)) return ChatEnd::kStop;
       if (interrupted) return ChatEnd::kInterrupted;

@@ -149,7 +149,7 @@ void AddEval(CLI::App& app, Command& chosen) {
   logits->add_option("--model", options->model, "Model file or directory")->required();
   logits->add_option("--tokens", options->tokens, "Token ids, raw little-endian int32")->required();
   logits->add_option("--out", options->out, "Output, NAME.f64 or NAME.f32")->required();
-  logits->add_option("--backend", options->backend, "What computes them")
+  logits->add_option("--backend", options->backend, "Compute backend")
       ->check(CLI::IsMember({"reference", "cpu"}))
       ->capture_default_str();
   logits->add_flag("--yarn-truncate", options->yarn_truncate,

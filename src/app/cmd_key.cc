@@ -45,16 +45,17 @@ Status MakeKey(const KeyFlags& flags) {
     HEARTH_TRY(AddEntry(flags.keys_path, fresh.entry));
     std::printf("%s\n", fresh.key.c_str());
     std::fprintf(stderr,
-                 "That is the key; it is shown this once. Its entry is in %s; a server that runs "
-                 "reads it again on SIGHUP.\n",
+                 "Save this key now; it will not be shown again. Its entry is in %s; a running "
+                 "server reads that file again on SIGHUP.\n",
                  flags.keys_path.c_str());
     return Status();
   }
   std::printf("%s\n", fresh.key.c_str());
-  std::fprintf(stderr,
-               "That is the key; it is shown this once. Its entry for the \"keys\" of the file:\n"
-               "%s\n",
-               fresh.entry.c_str());
+  std::fprintf(
+      stderr,
+      "Save this key now; it will not be shown again. Its entry for the \"keys\" of the file:\n"
+      "%s\n",
+      fresh.entry.c_str());
   return Status();
 }
 

@@ -93,7 +93,7 @@ void AddPerplexity(CLI::App& eval, Command& chosen) {
   sub->add_option("--context", flags->context, "Tokens per piece; pieces do not overlap")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  sub->add_option("--backend", flags->backend, "What computes")
+  sub->add_option("--backend", flags->backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
   sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");

@@ -136,9 +136,9 @@ void AddRun(CLI::App& app, Command& chosen) {
   sub->add_option("--reasoning-effort", chat.effort, "low, medium or high, where the model has it")
       ->check(CLI::IsMember({"low", "medium", "high"}));
   sub->add_option("--date", chat.date, "YYYY-MM-DD the model is told; none unless given");
-  sub->add_option("--context", chat.context, "Tokens of context to hold")
+  sub->add_option("--context", chat.context, "Context length, in tokens")
       ->check(CLI::Range(16, 1 << 27));
-  sub->add_option("--backend", chat.backend, "What computes")
+  sub->add_option("--backend", chat.backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
   sub->add_option("--isa", chat.cpu.isa, "scalar, avx2, avx512 or amx; default the best here");

@@ -288,7 +288,8 @@ Status Serve(const ServeFlags& flags) {
   HEARTH_TRY(ListenForControl(flags, served));
   SayWhere(flags, served, model);
   const int signal = WaitForEnd(signals, flags, served);
-  std::fprintf(stderr, "%s: finishing what runs, at most %g s\n", strsignal(signal), flags.drain_s);
+  std::fprintf(stderr, "%s: shutting down; waiting up to %g s for running requests\n",
+               strsignal(signal), flags.drain_s);
   served.server->Drain();
   served.engine->Drain(static_cast<int64_t>(flags.drain_s * 1e6));
   // The last bytes are in their queues; sockets that take them get a moment.
@@ -305,7 +306,7 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   sub.add_option("--itl-target", flags.engine.itl_target_ms,
-                 "Milliseconds between tokens that prompts of others may not exceed")
+                 "Target maximum gap between streamed tokens, in ms")
       ->check(CLI::Range(1.0, 60000.0))
       ->capture_default_str();
   sub.add_option("--max-queued", flags.engine.max_queued,
@@ -337,7 +338,7 @@ void AddServe(CLI::App& app, Command& chosen) {
   sub->add_option("--unix", flags->http.unix_path, "A local socket instead of a port");
   sub->add_option("--keys", flags->keys_path, "File of API keys, see `hearth key`");
   sub->add_option("--host-name", flags->guard.hosts, "A name clients use for this machine");
-  sub->add_option("--allow-origin", flags->guard.origins, "A web page that may ask");
+  sub->add_option("--allow-origin", flags->guard.origins, "Allowed browser origin");
   sub->add_option("--tls-certificate", flags->certificate, "PEM, with its chain");
   sub->add_option("--tls-key", flags->private_key, "PEM");
   sub->add_option(

@@ -215,7 +215,7 @@ std::string DrawEnds(const TopStatus& s, const TopView& view) {
   std::sort(bad.begin(), bad.end(),
             [](const TopEnds& a, const TopEnds& b) { return a.count > b.count; });
   Line line = Labelled(view, "answered");
-  line.Add(Right(ShortCount(good), 6), Ink::kBold).Add(" well").To(kBarColumn);
+  line.Add(Right(ShortCount(good), 6), Ink::kBold).Add(" succeeded").To(kBarColumn);
   if (bad.empty() && s.refusals == 0) return line.Add("no errors").Take();
   const char* between = "";
   for (const TopEnds& end : bad) {
@@ -225,7 +225,7 @@ std::string DrawEnds(const TopStatus& s, const TopView& view) {
                           end.status >= 500 ? Ink::kBad : Ink::kWarn);
     between = ", ";
   }
-  if (s.refusals > 0) line.Add(between).Add(ShortCount(s.refusals) + " refused unread", Ink::kWarn);
+  if (s.refusals > 0) line.Add(between).Add(ShortCount(s.refusals) + " rejected", Ink::kWarn);
   return line.Take();
 }
 

@@ -95,7 +95,7 @@ TEST(TopView, ShowsTheFigures) {
   EXPECT_THAT(all, HasSubstr("    25 MiB of 100 MiB"));
   EXPECT_THAT(all, HasSubstr("█████▒▒▒▒▒▒▒▒▒▒░░░░░  25 % held, 50 % cached"));
   EXPECT_THAT(all, Not(HasSubstr("KV window"))) << "a model without such layers";
-  EXPECT_THAT(all, HasSubstr("1,204 well"));
+  EXPECT_THAT(all, HasSubstr("1,204 succeeded"));
   EXPECT_THAT(all, HasSubstr("7 overloaded, 2 error, 1 invalid_json")) << "most first";
   EXPECT_THAT(all, HasSubstr("0123456789a~  ada           decode"));
   EXPECT_THAT(all, HasSubstr("prefill 50 %"));

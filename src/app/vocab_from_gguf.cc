@@ -106,7 +106,8 @@ Status ReadSentencePiece(const GgufMetadata& metadata, Vocab& vocab) {
   vocab.kind = VocabKind::kSentencePiece;
   const GgufValue* scores = metadata.Find("tokenizer.ggml.scores");
   const auto numbers = scores != nullptr ? scores->Numbers() : std::nullopt;
-  if (!numbers) return Error(Code::kInvalid, "no numbers at tokenizer.ggml.scores");
+  if (!numbers)
+    return Error(Code::kInvalid, "tokenizer.ggml.scores holds values that are not numbers");
   for (const double score : *numbers) vocab.scores.push_back(static_cast<float>(score));
   const bool adds_space = FlagAt(metadata, "tokenizer.ggml.add_space_prefix", true);
   vocab.space_prefix = adds_space ? SpacePrefix::kAlways : SpacePrefix::kNone;

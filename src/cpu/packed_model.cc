@@ -206,7 +206,7 @@ class PackedModel::Finder : public Builder {
   }
 
   Status NoNumbers() const {
-    return Error(Code::kCorrupt, "packed weights before byte %lld are no numbers",
+    return Error(Code::kCorrupt, "NaN or infinite packed weights before byte %lld",
                  static_cast<long long>(used()));
   }
 

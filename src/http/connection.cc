@@ -264,8 +264,8 @@ class Connection final : public IdleConnections::Member {
     if (const auto* miss = std::get_if<Router::Miss>(&found)) {
       if (!miss->path_exists) {
         const bool is_near = !miss->nearest.empty();
-        return HttpRefusal{404, "there is nothing at this path" +
-                                    (is_near ? "; " + miss->nearest + " exists" : std::string())};
+        return HttpRefusal{
+            404, "Not found" + (is_near ? "; did you mean " + miss->nearest + "?" : std::string())};
       }
       return HttpRefusal{405, "this path takes " + miss->allowed};
     }

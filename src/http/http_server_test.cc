@@ -162,7 +162,7 @@ TEST_F(HttpServerTest, RefusalsAreWholeWhereverTheyAreMade) {
       {"GET /" + std::string(40000, 'a'), "(the head is too long|)"},
       {echo + "Content-Length: 5000000\r\n\r\n", "bytes that are taken|)"},
       {echo + "Connection: \"\r\n\r\n", "(malformed request|)"},
-      {"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", "(there is nothing at this path|/nowhere)"},
+      {"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", "(Not found|/nowhere)"},
       {"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n", "(a key is needed|/secret)"},
       {echo + "Transfer-Encoding: chunked\r\n\r\nx\r\n", "(malformed chunked body|/echo)"},
       {echo + "Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n", "bytes that are taken|/echo)"},

@@ -110,9 +110,9 @@ response_not_stored` as header, in a stream as comment, `error` in the log, and
 const char* NameOf(Auth auth) {
   switch (auth) {
     case Auth::kPublic:
-      return "anybody";
+      return "no key";
     case Auth::kKey:
-      return "a key, where keys are in use";
+      return "a key, if keys are configured";
     case Auth::kAdmin:
       break;
   }
@@ -201,7 +201,7 @@ Json Operation(const Endpoint& endpoint) {
 std::vector<Endpoint> Endpoints() {
   return {
       {"POST", "/v1/chat/completions", Auth::kKey, "A reply to a conversation", ChatFields()},
-      {"POST", "/v1/completions", Auth::kKey, "A text goes on", CompletionFields()},
+      {"POST", "/v1/completions", Auth::kKey, "Continues a prompt", CompletionFields()},
       {"POST", "/v1/embeddings", Auth::kKey,
        "The mean of a text's states after the last norm, of length 1: mean-pooled, not a trained "
        "embedding model",
@@ -238,7 +238,7 @@ std::string ApiMarkdown() {
   std::string out = kOpening;
   for (const Endpoint& endpoint : Endpoints()) {
     out += "\n## " + endpoint.method + " " + endpoint.path + "\n\n" + endpoint.summary +
-           ". For: " + NameOf(endpoint.auth) + ".\n";
+           ". Needs: " + NameOf(endpoint.auth) + ".\n";
     if (!endpoint.fields.empty()) out += "\n" + FieldsAsMarkdown(endpoint.fields);
   }
   return out;

@@ -35,7 +35,7 @@ void AddOpenAiRoutes(TurnService& service, Router& router) {
                  ApiError error;
                  error.status = 501;
                  error.code = "not_implemented";
-                 error.message = std::string(path) + ": not built";
+                 error.message = std::string(path) + ": not implemented";
                  SendError(*reply, error, WriteJson(OpenAiError(error)), "");
                });
   }

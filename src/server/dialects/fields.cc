@@ -118,7 +118,7 @@ ApiResult<Fields> ReadFields(const Json& body, std::span<const Field> table) {
     const auto at = std::find_if(table.begin(), table.end(),
                                  [&](const Field& field) { return field.name == member.first; });
     if (at == table.end()) {
-      return BadField(member.first.substr(0, 80), "there is no such field", "unknown_parameter");
+      return UnknownField(member.first.substr(0, 80));
     }
     if (auto error = CheckMember(member, *at)) return *std::move(error);
   }

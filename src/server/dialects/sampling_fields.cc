@@ -202,7 +202,7 @@ std::optional<ApiError> ReadStreamOptions(const Fields& fields, TurnRequest& out
     if (name == "include_usage") {
       out.wants_usage = value.boolean() != nullptr && *value.boolean();
     } else if (name != "include_obfuscation" && name != "continuous_usage_stats") {
-      return BadField(path.substr(0, 120), "there is no such field", "unknown_parameter");
+      return UnknownField(path.substr(0, 120));
     }
   }
   return std::nullopt;

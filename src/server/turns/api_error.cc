@@ -13,6 +13,14 @@ ApiError BadField(std::string param, std::string message, std::string code) {
   return error;
 }
 
+ApiError UnknownField(std::string param) {
+  ApiError error;
+  error.code = "unknown_parameter";
+  error.message = "Unknown field " + Quoted(param);
+  error.param = std::move(param);
+  return error;
+}
+
 ApiError FromStatus(const Status& status) {
   ApiError error;
   error.message = status.message();

@@ -20,6 +20,7 @@ struct ApiError {
 
 // A field that was refused, by its name as the client wrote it.
 ApiError BadField(std::string param, std::string message, std::string code = "");
+ApiError UnknownField(std::string param);
 // An engine's or parser's complaint. Only here do codes become HTTP.
 ApiError FromStatus(const Status& status);
 

@@ -423,9 +423,12 @@ ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnReques
 
 std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
   if (name.empty() || name == impl_->model.name) return std::nullopt;
-  ApiError error =
-      BadField("model", "only " + impl_->model.name + " is served here", "model_not_found");
+  ApiError error;
   error.status = 404;
+  error.code = "model_not_found";
+  error.param = "model";
+  error.message =
+      "Model " + Quoted(name.substr(0, 80)) + " not found; available: " + impl_->model.name;
   return error;
 }
 

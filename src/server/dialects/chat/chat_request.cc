@@ -28,7 +28,7 @@ constexpr Field kOwnFields[] = {
     {"modalities", kAny, kRefused, 0, 0, "only text", "[\"text\"]"},
     {"moderation", kAny, kRefused, 0, 0, "nothing is moderated"},
     {"parallel_tool_calls", kBoolean, kHonoured, 0, 0, "whether one reply may hold several calls"},
-    {"prediction", kAny, kRefused, 0, 0, "not built yet"},
+    {"prediction", kAny, kRefused, 0, 0, "not implemented"},
     {"prompt_cache_key", kString, kNoEffect, 0, 0, "the cache is found by content"},
     {"prompt_cache_retention", kAny, kNoEffect, 0, 0, "the cache keeps what is used"},
     {"reasoning", kObject, kHonoured, 0, 0, "`effort`, as reasoning_effort"},

@@ -22,7 +22,7 @@ constexpr Field kOwnFields[] = {
     {"prompt", kAny, kHonoured, 0, 0,
      "a string, token ids, or a list of up to 16 of either; no chat template is applied"},
     {"response_format", kObject, kHonoured, 0, 0, "`text`, `json_object` or `json_schema`"},
-    {"suffix", kAny, kRefused, 0, 0, "the models fill no gaps"},
+    {"suffix", kAny, kRefused, 0, 0, "fill-in-the-middle is not supported"},
 };
 constexpr size_t kMaxPrompts = 16;
 

@@ -21,7 +21,7 @@ constexpr Field kFields[] = {
     {"context_management", kAny, kNoEffect, 0, 0,
      "the model's own format says which earlier thoughts it is shown"},
     {"diagnostics", kAny, kRefused, 0, 0, "see the x-hearth-* headers"},
-    {"inference_geo", kString, kNoEffect, 0, 0, "there is one place: here"},
+    {"inference_geo", kString, kNoEffect, 0, 0, "requests always run locally"},
     {"max_tokens", kInteger, kHonoured, 1, 1 << 27, "tokens of the reply, thoughts included"},
     {"mcp_servers", kAny, kRefused, 0, 0, "this server opens no connections", "[]"},
     {"messages", kArray, kHonoured, 1, 4096, "the conversation; text, thinking and tool blocks"},
@@ -219,7 +219,7 @@ std::optional<ApiError> ReadOutput(const Json& config, TurnRequest& out) {
     } else if (name == "format") {
       if (auto error = ReadResponseFormat(value, path, out.answer)) return error;
     } else {
-      return BadField(Quoted(path), "there is no such field", "unknown_parameter");
+      return UnknownField(path.substr(0, 120));
     }
   }
   return std::nullopt;

@@ -66,7 +66,7 @@ constexpr Field kFields[] = {
 };
 
 ApiError Unknown(const std::string& path) {
-  return BadField(Quoted(path), "there is no such field", "unknown_parameter");
+  return UnknownField(path.substr(0, 120));
 }
 
 std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
