@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/logprobs.h"
-#include "engine/sampler.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampler.h"
 
 namespace hearth {
 namespace {

@@ -10,8 +10,8 @@
 #include "app/open_tokenizer.h"
 #include "engine/engine.h"
 #include "engine/event_buffer.h"
-#include "engine/sampler.h"
 #include "model/reference.h"
+#include "sampling/sampler.h"
 #include "text/utf8_stream.h"
 
 namespace hearth {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "engine/event_buffer.h"
-#include "engine/sampler.h"
+#include "sampling/sampler.h"
 #include "testing/fake_backend.h"
 
 namespace hearth {

@@ -9,9 +9,9 @@
 #include "backend/backend.h"
 #include "base/result.h"
 #include "engine/clock.h"
-#include "engine/logit_row.h"
 #include "engine/sequence.h"
 #include "engine/side_thread.h"
+#include "sampling/logit_row.h"
 namespace hearth {
 
 // What masks cost, since the start. Fills after the first of a slice (drafts) are not hidden, and

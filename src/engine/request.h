@@ -9,10 +9,10 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "engine/logprobs.h"
-#include "engine/sampling_params.h"
 #include "engine/token_mask.h"
 #include "kv/kv_space.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampling_params.h"
 namespace hearth {
 
 // Strict: work of a more urgent class goes first. Waiting makes every request more urgent in time.

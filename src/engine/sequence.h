@@ -10,8 +10,8 @@
 
 #include "engine/draft_control.h"
 #include "engine/request.h"
-#include "engine/sampler_state.h"
 #include "kv/kv_space.h"
+#include "sampling/sampler_state.h"
 namespace hearth {
 
 // Thread: engine only. Ids count up in the order of arrival: a lower one is an older one.

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "engine/logprobs.h"
 #include "engine/mask_fills.h"
-#include "engine/sampler.h"
 #include "engine/sequence.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampler.h"
 namespace hearth {
 
 // What the rows of one slice came to.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/logprobs.h"
-#include "engine/sampler.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampler.h"
 
 namespace hearth {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/logprobs.h"
-#include "engine/sampler.h"
+#include "sampling/logprobs.h"
+#include "sampling/sampler.h"
 #include "testing/data.h"
 
 namespace hearth {

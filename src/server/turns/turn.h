@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/logprobs.h"
+#include "sampling/logprobs.h"
 #include "text/chat_format.h"
 #include "text/stop_strings.h"
 #include "text/tokenizer.h"

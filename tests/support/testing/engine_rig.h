@@ -10,7 +10,7 @@
 
 #include "engine/clock.h"
 #include "engine/engine_core.h"
-#include "engine/sampler.h"
+#include "sampling/sampler.h"
 #include "testing/fake_backend.h"
 namespace hearth::testing {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/sampling_params.h"
+#include "sampling/sampling_params.h"
 namespace hearth::testing {
 
 struct OracleInput {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/sampler.h"
+#include "sampling/sampler.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/exact_math.h"
-#include "engine/random_draw.h"
+#include "sampling/exact_math.h"
+#include "sampling/random_draw.h"
 
 namespace hearth {
 namespace {

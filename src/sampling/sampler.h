@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/candidates.h"
-#include "engine/logit_edits.h"
-#include "engine/logit_row.h"
-#include "engine/sampler_state.h"
-#include "engine/sampling_params.h"
+#include "sampling/candidates.h"
+#include "sampling/logit_edits.h"
+#include "sampling/logit_row.h"
+#include "sampling/sampler_state.h"
+#include "sampling/sampling_params.h"
 namespace hearth {
 
 // Working memory for choosing tokens: one serves any number of sequences in turn, and no choice

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/logprobs.h"
+#include "sampling/logprobs.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/check.h"
-#include "engine/exact_math.h"
+#include "sampling/exact_math.h"
 
 namespace hearth {
 namespace {

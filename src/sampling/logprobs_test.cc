@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/logprobs.h"
+#include "sampling/logprobs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/exact_math.h"
+#include "sampling/exact_math.h"
 
 namespace hearth {
 namespace {

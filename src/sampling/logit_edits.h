@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/logit_row.h"
-#include "engine/sampler_state.h"
-#include "engine/sampling_params.h"
+#include "sampling/logit_row.h"
+#include "sampling/sampler_state.h"
+#include "sampling/sampling_params.h"
 namespace hearth {
 
 // Keeps its memory between rows. Thread: one at a time.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/logit_row.h"
+#include "sampling/logit_row.h"
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 
 #include "base/check.h"
-#include "engine/exact_math.h"
+#include "sampling/exact_math.h"
 
 namespace hearth {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/candidates.h"
-#include "engine/logit_row.h"
+#include "sampling/candidates.h"
+#include "sampling/logit_row.h"
 namespace hearth {
 
 struct TokenLogprob {

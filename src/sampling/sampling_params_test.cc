@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/sampling_params.h"
+#include "sampling/sampling_params.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/sampling_params.h"
+#include "sampling/sampling_params.h"
 namespace hearth {
 
 // One per sequence, made with the params the sequence is sampled with. Keeps only what these ask

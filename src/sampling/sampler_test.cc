@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/sampler.h"
+#include "sampling/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/random_draw.h"
+#include "sampling/random_draw.h"
 
 namespace hearth {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/random_draw.h"
+#include "sampling/random_draw.h"
 
 #include "base/mix.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/candidates.h"
+#include "sampling/candidates.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
-#include "engine/exact_math.h"
+#include "sampling/exact_math.h"
 
 namespace hearth {
 namespace {

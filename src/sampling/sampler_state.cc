@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/sampler_state.h"
+#include "sampling/sampler_state.h"
 
 #include <limits>
 

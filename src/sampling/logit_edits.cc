@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/logit_edits.h"
+#include "sampling/logit_edits.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "engine/logit_row.h"
-#include "engine/sampler.h"
+#include "sampling/logit_row.h"
+#include "sampling/sampler.h"
 #include "testing/sampling_oracle.h"
 
 namespace hearth {

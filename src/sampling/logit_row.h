@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/candidates.h"
+#include "sampling/candidates.h"
 namespace hearth {
 
 // Bit i % 32 of word i / 32 says whether token i may be chosen. Empty: every token may.
