@@ -43,7 +43,7 @@ class Replay {
       if (!moved) Preempt();
       std::erase_if(running_, [](const auto& s) { return s->is_done; });
       const KvCounts full = space_.counts(0);
-      const KvCounts window = space_.counts(1);
+      const KvCounts window = space_.layout().num_groups() > 1 ? space_.counts(1) : KvCounts();
       result_.most_full = std::max(result_.most_full, full.total - full.free);
       result_.most_window = std::max(result_.most_window, window.total - window.free);
     }

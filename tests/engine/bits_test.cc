@@ -106,8 +106,9 @@ class BitsTest {
       num_preempted_ += run.heard->record.num_preempted > 0 ? 1 : 0;
       if (::testing::Test::HasFailure()) return compared;
     }
-    EXPECT_EQ(machine.core().kv().counts(0).held, 0);
-    EXPECT_EQ(machine.core().kv().counts(1).held, 0);
+    for (int group = 0; group < machine.core().kv().layout().num_groups(); ++group) {
+      EXPECT_EQ(machine.core().kv().counts(group).held, 0);
+    }
     return compared;
   }
 

@@ -64,8 +64,13 @@ TEST_F(TurnServiceKeysTest, AKeyIsNotChargedForWhatTheEngineRefused) {
   Start(/*step_us=*/2000, options, engine_options);
   const char* endless = R"("max_tokens": 3000, "ignore_eos": true)";
   std::vector<std::shared_ptr<StringClient>> crowd;
-  for (int i = 0; i < 4; ++i) crowd.push_back(Chat(endless, "bob"));
-  ASSERT_TRUE(WaitUntilAdmitted(1));  // on a busy machine "ada" could otherwise come first
+  // One that runs and one that waits. While the first still waits for the engine's thread, others
+  // are refused.
+  for (int i = 0; i < 4000 && engine_->snapshot()->num_admitted < 2; ++i) {
+    crowd.push_back(Chat(endless, "bob"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(WaitUntilAdmitted(2));
   for (int i = 0; i < 3; ++i) {
     const auto client = Chat(endless, "ada");
     ASSERT_TRUE(client->WaitForEnd());
