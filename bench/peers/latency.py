@@ -10,7 +10,6 @@ behind one wrapper, and bench/results/ gets a table.
 """
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -121,7 +120,7 @@ def compare_builds(arguments, model):
              str(arguments.threads), *load_options(arguments)]
     records = turns.run({"before": arguments.before, "after": arguments.hearth}, words,
                         arguments.rounds, WORK / "peers")
-    name = f"{datetime.date.today().isoformat()}-prompts-{arguments.model}"
+    name = f"prompts-{arguments.model}"
     text = turns.table(arguments.model, machine_kind(), records, arguments)
     turns.write(arguments.results, name, text, records)
 
@@ -183,7 +182,7 @@ def main():
                if (path := record_path(arguments, program)).exists()}
     if not records:
         raise SystemExit("latency: no record to draw")
-    name = f"{datetime.date.today().isoformat()}-latency-{arguments.model}"
+    name = f"latency-{arguments.model}"
     versions = {"llama.cpp": Sid(WORK / "peers" / "sid").version()} if "llama.cpp" in records else {}
     gaps.write(arguments.results, name, arguments.model, machine_kind(), records, versions)
 

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "platform/topology.h"
 
 namespace hearth {
 namespace {
@@ -22,18 +23,8 @@ constexpr int kSpins = 2500;
 constexpr auto kPreempted = std::chrono::milliseconds(1);
 constexpr int kCalmLoops = 64;
 
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 void Pin(pthread_t thread, int cpu) {
+  if (cpu >= CPU_SETSIZE) return;  // such a machine is left to the system
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
@@ -60,12 +51,14 @@ ThreadPool::ThreadPool(int num_threads) : num_spins_(kSpins) {
   HEARTH_CHECK(num_threads >= 1);
   pieces_ = std::make_unique<Pieces[]>(static_cast<size_t>(num_threads));
   busy_ = std::make_unique<Busy[]>(static_cast<size_t>(num_threads));
-  const std::vector<int> cpus = AllowedCpus();
-  const bool pins = static_cast<size_t>(num_threads) <= cpus.size();
+  if (num_threads == 1) return;
+  const std::vector<int> cpus = WorkerCpus(MachineCpus(), AllowedCpus(), num_threads);
+  const bool pins = !cpus.empty();
   if (!pins) num_spins_ = 0;  // more threads than processors: a spinning one blocks a working one
   for (int i = 1; i < num_threads; ++i) {
     workers_.emplace_back([this, i] { Work(i); });
-    // The caller, worker 0, is left where the system puts it: it is somebody else's thread.
+    // The caller, worker 0, is left where the system puts it: it is somebody else's thread. Core 0
+    // is kept free for it.
     if (pins) Pin(workers_.back().native_handle(), cpus[static_cast<size_t>(i)]);
   }
 }

@@ -20,7 +20,8 @@ struct Range {
 // Thread: Run is called from one thread at a time; the caller works too.
 class ThreadPool {
  public:
-  // Pins worker i to the i-th processor this process may use when there are enough of them.
+  // Pins worker i to core i of those that this thread may use, and to siblings only when every core
+  // has a worker (WorkerCpus of topology.h). Pins nobody when there are too few processors.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "platform/topology.h"
+
 namespace hearth {
 namespace {
 
@@ -122,6 +124,26 @@ TEST(ThreadPool, CountsBusyTimeWhenAsked) {
   EXPECT_LT(time.busy, 2 * time.loops);
   pool.Run(1, 1, [](Range, int) {});
   EXPECT_EQ(pool.loop_time().loops, time.loops) << "the caller alone is no loop";
+}
+
+TEST(ThreadPool, WorkersStayOnTheirOwnProcessor) {
+  const std::vector<int> allowed = AllowedCpus();
+  const int size = static_cast<int>(allowed.size());
+  ThreadPool pool(size);
+  std::vector<std::vector<int>> seen(allowed.size());
+  pool.Run(size, 1, [&](Range, int worker) { seen[static_cast<size_t>(worker)] = AllowedCpus(); });
+  EXPECT_EQ(seen[0], allowed) << "the caller is left alone";
+  const std::vector<int> cpus = WorkerCpus(MachineCpus(), allowed, size);
+  for (size_t i = 1; i < seen.size(); ++i) EXPECT_EQ(seen[i], std::vector<int>{cpus[i]});
+}
+
+TEST(ThreadPool, TooManyWorkersAreNotPinned) {
+  const std::vector<int> allowed = AllowedCpus();
+  const int size = static_cast<int>(allowed.size()) + 1;
+  ThreadPool pool(size);
+  std::vector<std::vector<int>> seen(static_cast<size_t>(size));
+  pool.Run(size, 1, [&](Range, int worker) { seen[static_cast<size_t>(worker)] = AllowedCpus(); });
+  for (const std::vector<int>& one : seen) EXPECT_EQ(one, allowed);
 }
 
 // What one loop wrote, the next must see: thousands of short loops in a row, with pauses that let

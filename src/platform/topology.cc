@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "platform/cgroup.h"
 #include "platform/file.h"
@@ -18,17 +20,24 @@ namespace {
 // The kernel's texts about groups and mounts; more than this is nothing we understand.
 std::string LimitText(const std::string& path) { return ReadKernelText(path, size_t{1} << 20); }
 
-int NumAllowedCpus() {
-  // The kernel refuses a mask smaller than its own, so it grows until accepted.
-  for (int most = 1024; most <= 1 << 20; most *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
-        CPU_ALLOC(static_cast<size_t>(most)), [](cpu_set_t* set) { CPU_FREE(set); });
-    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(most));
-    if (::sched_getaffinity(0, bytes, mask.get()) == 0) {
-      return std::max(1, CPU_COUNT_S(bytes, mask.get()));
+std::vector<CpuPlace> ReadMachineCpus() {
+  std::vector<CpuPlace> cpus;
+  hwloc_topology_t machine = nullptr;
+  if (hwloc_topology_init(&machine) != 0) return cpus;
+  // The caller's binding is neither asked nor changed: the answer is for every thread.
+  hwloc_topology_set_flags(
+      machine, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  if (hwloc_topology_load(machine) == 0) {
+    const int count = hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_PU);
+    for (int i = 0; i < count; ++i) {
+      hwloc_obj_t cpu = hwloc_get_obj_by_type(machine, HWLOC_OBJ_PU, static_cast<unsigned>(i));
+      hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(machine, HWLOC_OBJ_CORE, cpu);
+      if (core == nullptr) continue;  // then it counts as a core
+      cpus.push_back({static_cast<int>(cpu->os_index), static_cast<int>(core->logical_index)});
     }
   }
-  return 1;
+  hwloc_topology_destroy(machine);
+  return cpus;
 }
 
 void CountCoresAndNodes(Topology& found) {
@@ -83,9 +92,61 @@ uint64_t Topology::usable_memory_bytes() const {
   return std::min(memory_bytes, memory_limit_bytes.value_or(memory_bytes));
 }
 
+std::vector<int> AllowedCpus() {
+  std::vector<int> cpus;
+  // The kernel refuses a mask smaller than its own, so it grows until accepted.
+  for (int most = 1024; most <= 1 << 20; most *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> mask(
+        CPU_ALLOC(static_cast<size_t>(most)), [](cpu_set_t* set) { CPU_FREE(set); });
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(most));
+    if (::sched_getaffinity(0, bytes, mask.get()) != 0) continue;
+    for (int cpu = 0; cpu < most; ++cpu) {
+      if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, mask.get())) cpus.push_back(cpu);
+    }
+    break;
+  }
+  return cpus;
+}
+
+const std::vector<CpuPlace>& MachineCpus() {
+  static const std::vector<CpuPlace> cpus = ReadMachineCpus();
+  return cpus;
+}
+
+std::vector<int> WorkerCpus(std::span<const CpuPlace> machine, std::span<const int> allowed,
+                            int num_workers) {
+  if (num_workers > static_cast<int>(allowed.size())) return {};
+  std::map<int, int> core_of;
+  for (const CpuPlace& place : machine) core_of[place.cpu] = place.core;
+  std::vector<int> ascending(allowed.begin(), allowed.end());
+  std::sort(ascending.begin(), ascending.end());
+  // Sorted by how many siblings come before it, then by its core's place in line.
+  struct Seat {
+    int sibling, core_place, cpu;
+    auto operator<=>(const Seat&) const = default;
+  };
+  std::vector<Seat> seats;
+  struct Core {
+    int place, num_seated;
+  };
+  // No core of the machine has a negative number, so an unknown processor's is its own.
+  std::map<int, Core> cores;
+  for (const int cpu : ascending) {
+    const auto known = core_of.find(cpu);
+    const int core = known == core_of.end() ? -1 - cpu : known->second;
+    const int place = static_cast<int>(cores.size());
+    Core& its = cores.try_emplace(core, Core{place, 0}).first->second;
+    seats.push_back({its.num_seated++, its.place, cpu});
+  }
+  std::sort(seats.begin(), seats.end());
+  std::vector<int> cpus;
+  for (int i = 0; i < num_workers; ++i) cpus.push_back(seats[static_cast<size_t>(i)].cpu);
+  return cpus;
+}
+
 Topology ReadTopology() {
   Topology found;
-  found.num_cpus = NumAllowedCpus();
+  found.num_cpus = std::max(1, static_cast<int>(AllowedCpus().size()));
   CountCoresAndNodes(found);
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page_bytes = ::sysconf(_SC_PAGESIZE);

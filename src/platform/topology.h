@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 namespace hearth {
 
 // A plain record, read once at start-up. Every count is at least 1.
@@ -22,5 +24,22 @@ struct Topology {
 
 // Never fails: what cannot be found out keeps its default. Takes some milliseconds.
 Topology ReadTopology();
+
+// A logical processor, and which core it is a part of: siblings have the same.
+struct CpuPlace {
+  int cpu = 0, core = 0;
+};
+
+// The processors of this machine. Read once: they do not move. Thread: any.
+const std::vector<CpuPlace>& MachineCpus();
+// Those that the calling thread may run on, ascending. Empty when the system does not say.
+std::vector<int> AllowedCpus();
+
+// The processor for each worker: one on every allowed core before any core gets a second, because
+// siblings share a core's arithmetic. Cores come in the order of their first allowed processor. A
+// processor that `machine` does not know counts as a core. Empty when there are more workers than
+// processors: then the system shares them out better.
+std::vector<int> WorkerCpus(std::span<const CpuPlace> machine, std::span<const int> allowed,
+                            int num_workers);
 
 }  // namespace hearth
