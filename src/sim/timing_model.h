@@ -30,7 +30,7 @@ class TimingModel {
   // From the file that `hearth bench --json` writes: decode cases without context and the prefill
   // case give the curve, cases with context the rest. kInvalid when there is too little.
   static Result<TimingModel> FromBench(const Json& bench);
-  // gpt-oss-20b on two cores of an Emerald Rapids: docs/evidence/2026-11-15.md.
+  // gpt-oss-20b on two cores of an Emerald Rapids: docs/evidence/speed.md.
   static TimingModel TwentyB();
 
   double StepUs(int64_t tokens, int64_t positions) const;
