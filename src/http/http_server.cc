@@ -100,7 +100,8 @@ struct HttpServer::Impl {
 Status HttpServer::Impl::OpenTcp() {
   error_code ec;
   const auto address = asio::ip::make_address(shared.options.host, ec);
-  if (ec) return Error(Code::kInvalid, "%s is not a valid address", Quoted(shared.options.host).c_str());
+  if (ec)
+    return Error(Code::kInvalid, "%s is not a valid address", Quoted(shared.options.host).c_str());
   const tcp::endpoint endpoint(address, shared.options.port);
   tcp_acceptor.emplace(lanes[0]->io);
   tcp_acceptor->open(endpoint.protocol(), ec);

@@ -65,9 +65,7 @@ constexpr Field kFields[] = {
     {"user", kString, kNoEffect, 0, 0, "nothing is done with it"},
 };
 
-ApiError Unknown(const std::string& path) {
-  return UnknownField(path.substr(0, 120));
-}
+ApiError Unknown(const std::string& path) { return UnknownField(path.substr(0, 120)); }
 
 std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
   const std::string* word = choice.string();
