@@ -428,7 +428,7 @@ std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
   error.code = "model_not_found";
   error.param = "model";
   error.message =
-      "Model " + Quoted(name.substr(0, 80)) + " not found; available: " + impl_->model.name;
+      "model " + Quoted(name.substr(0, 80)) + " not found; available: " + impl_->model.name;
   return error;
 }
 
