@@ -19,7 +19,7 @@
 #include "cpu/attend_run.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/kernels.h"
-#include "cpu/yardstick.h"
+#include "cpu/roofline.h"
 #include "platform/isa.h"
 #include "platform/memory.h"
 #include "platform/thread_pool.h"
@@ -174,15 +174,15 @@ void Run(int rounds, const char* only) {
       candidates.push_back({NameOf(isa), KernelsOf(isa)});
     }
   }
-  auto yardsticks = Yardsticks::Make(2);
-  HEARTH_CHECK(yardsticks.ok());
+  auto rooflines = Rooflines::Make(2);
+  HEARTH_CHECK(rooflines.ok());
   constexpr size_t kNumCases = std::size(kCases);
   std::vector<std::vector<Times>> best(kNumCases, std::vector<Times>(candidates.size()));
   double read = 0, fused = 0;
   for (int round = 0; round < rounds; ++round) {
-    read = std::max(read, yardsticks->StreamReadBytesPerSecond());
+    read = std::max(read, rooflines->StreamReadBytesPerSecond());
     // The same ports, four times the products.
-    fused = std::max(fused, yardsticks->VnniOpsPerSecond().value_or(0) / 4);
+    fused = std::max(fused, rooflines->VnniOpsPerSecond().value_or(0) / 4);
     for (size_t i = 0; i < kNumCases; ++i) {
       if (std::strstr(kCases[i].name, only) == nullptr) continue;
       for (size_t k = 0; k < candidates.size(); ++k) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backend/immediate_backend.h"
 #include "engine/clock.h"
 #include "engine/engine_core.h"
 
@@ -13,7 +14,7 @@ namespace hearth {
 namespace {
 
 // Hands out logits that were there before.
-class IdleBackend : public Backend {
+class IdleBackend : public ImmediateBackend {
  public:
   IdleBackend(int full_blocks, int vocab_size) : full_blocks_(full_blocks), vocab_(vocab_size) {}
   std::string_view name() const override { return "idle"; }
@@ -23,14 +24,12 @@ class IdleBackend : public Backend {
     return layout;
   }
   int vocab_size() const override { return vocab_; }
-  Status Run(const StepPlan&, std::span<float> logits) override {
+  Status Compute(const StepPlan&, std::span<float> logits) override {
     for (size_t row = 0; row * static_cast<size_t>(vocab_) < logits.size(); ++row) {
       logits[row * static_cast<size_t>(vocab_) + ++count_ % static_cast<size_t>(vocab_)] = 5;
     }
     return Status();
   }
-  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
 
  private:
   int full_blocks_, vocab_;

@@ -23,7 +23,7 @@ std::vector<Token> Prompt(uint64_t seed) {
   return tokens;
 }
 
-// gpt-oss's groups, window blocks for every cut and multiple of 512.
+// gpt-oss's groups, window blocks for every checkpoint and multiple of 512.
 KvLayout Layout(int full_blocks) {
   KvLayout layout;
   layout.groups = {{.window = 0, .block_bytes = 393216, .num_blocks = full_blocks},
@@ -42,7 +42,7 @@ int Serve(KvSpace& space, const std::vector<Token>& tokens) {
     done += count;
     space.Commit(holding, tokens, done);
   }
-  space.KeepCut(holding, size);
+  space.KeepCheckpoint(holding, size);
   space.Release(holding);
   return reused;
 }

@@ -136,7 +136,7 @@ Status Main(int argc, char** argv) {
   flags.max_context = 2048;
   HEARTH_ASSIGN(const EnginePlan plan,
                 PlanEngine(model, flags, ReadTopology().usable_memory_bytes()));
-  HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenCpuBackend(model, plan.cpu));
+  HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenBackend(model, plan.backend));
   Bench bench(*backend, plan.engine, *tokenizer, grammar, vocabulary->end());
   for (const int batch : batches) Measure(bench, batch, steps, rounds);
   return Status();

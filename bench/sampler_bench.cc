@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What choosing a token costs for a vocabulary of 201,088, by setting and by the shape of the
-// distribution. The yardstick is BM_ReadRow, one look at every logit.
+// distribution. The roofline is BM_ReadRow, one look at every logit.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

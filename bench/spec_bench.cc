@@ -13,6 +13,7 @@
 #include "app/open_backend.h"
 #include "app/open_model.h"
 #include "app/open_tokenizer.h"
+#include "backend/immediate_backend.h"
 #include "engine/clock.h"
 #include "engine/engine_core.h"
 
@@ -22,30 +23,28 @@ namespace {
 constexpr int kBlocks = 256;
 
 // Makes the model say what a test wrote: the answer a better model would give, at this one's cost.
-class ForcingBackend : public Backend {
+class ForcingBackend : public ImmediateBackend {
  public:
   explicit ForcingBackend(Backend& inner) : inner_(inner) {}
   std::string_view name() const override { return inner_.name(); }
   KvLayout kv_layout() const override { return inner_.kv_layout(); }
   int vocab_size() const override { return inner_.vocab_size(); }
-  Status Run(const StepPlan& plan, std::span<float> logits) override {
-    HEARTH_TRY(inner_.Run(plan, logits));
+  Status Compute(const StepPlan& plan, std::span<float> logits) override {
+    HEARTH_ASSIGN(const std::span<const RowResult> rows, RunStep(inner_, plan));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::ranges::copy(rows[i].logits,
+                        logits.begin() + static_cast<std::ptrdiff_t>(i * rows[i].logits.size()));
+    }
     for (const SeqSlice& slice : plan.slices) {
-      for (int i = 0; i < slice.num_logits; ++i) {
-        const int next = slice.num_computed + slice.count - slice.num_logits + i + 1;
+      for (int i = 0; i < slice.num_rows; ++i) {
+        const int next = slice.num_computed + slice.count - slice.num_rows + i + 1;
         if (next >= static_cast<int>(script.size())) continue;
-        const auto row = static_cast<size_t>(slice.logits_row + i);
+        const auto row = static_cast<size_t>(slice.first_row + i);
         logits[row * static_cast<size_t>(vocab_size()) +
                static_cast<size_t>(script[static_cast<size_t>(next)])] += 1e6f;
       }
     }
     return Status();
-  }
-  Status ReadBlock(int group, BlockId id, std::span<std::byte> out) override {
-    return inner_.ReadBlock(group, id, out);
-  }
-  Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) override {
-    return inner_.WriteBlock(group, id, in);
   }
   std::vector<Token> script;  // prompt and answer; empty: the model's own words
 
@@ -240,7 +239,6 @@ Status Verify(Backend& backend, int rounds) {
   std::vector<BlockId> table;
   for (int i = 0; i < 8; ++i) table.push_back(static_cast<BlockId>(i));
   const std::vector<BlockTable> tables(backend.kv_layout().groups.size(), table);
-  std::vector<float> logits(16 * vocab);
   uint64_t state = 1;
   const auto run = [&](int first, int count) -> Result<double> {
     StepPlan plan;
@@ -251,11 +249,11 @@ Status Verify(Backend& backend, int rounds) {
     }
     slice.count = count;
     slice.num_computed = first;
-    slice.num_logits = plan.num_logits_rows = std::min(count, 16);
+    slice.num_rows = plan.num_rows = std::min(count, 16);
     slice.tables = tables;
     plan.slices = {slice};
     const int64_t began_us = clock.now_us();
-    HEARTH_TRY(backend.Run(plan, logits));
+    HEARTH_TRY(RunStep(backend, plan).status());
     return static_cast<double>(clock.now_us() - began_us);
   };
   HEARTH_TRY(run(0, kContext).status());
@@ -288,11 +286,11 @@ Status Main(int argc, char** argv) {
   }
   const int rounds = argc > 3 ? std::max(1, std::atoi(argv[3])) : 2;
   HEARTH_ASSIGN(const Model model, OpenModelFor(argv[2], "cpu"));
-  CpuOptions options;
-  HEARTH_TRY(FillFrom(CpuFlags(), options));
-  options.kv_blocks = {kBlocks};
+  HEARTH_ASSIGN(BackendOptions options, OptionsFrom(BackendFlags()));
   options.max_step_tokens = 512;
-  HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
+  HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, options));
+  SetBlocks(plan.kv, kBlocks);
+  HEARTH_ASSIGN(const std::unique_ptr<Backend> backend, OpenBackend(model, plan));
   return mode == "work" ? Work(*backend, argv[2], rounds, argc > 4 ? argv[4] : "")
                         : Verify(*backend, rounds);
 }

@@ -28,17 +28,38 @@ function(hearth_add_room room allowed)
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE ${lib} hearth_testing GTest::gmock_main)
     target_compile_definitions(${room}_test PRIVATE HEARTH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    # What is tested keeps the program's own flags; the tests around it only have to compile fast.
+    target_compile_options(${room}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     # One ctest entry per room keeps the list readable and the start-up cost of hundreds of
     # processes out of the fast loop; gtest names the failing case.
-    add_dependencies(units ${room}_test)
     add_test(NAME unit.${room} COMMAND ${room}_test --gtest_brief=1)
-    set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 1800)
+    set(labels unit)
+    if(room IN_LIST HEARTH_EDGE_ROOMS)
+      add_dependencies(units ${room}_test)
+      list(APPEND labels edge)
+    else()
+      add_dependencies(sanitized_units ${room}_test)
+      if(NOT room IN_LIST HEARTH_SPEED_ROOMS)
+        list(APPEND labels inner)
+        set_target_properties(${room}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+      endif()
+    endif()
+    set_tests_properties(unit.${room} PROPERTIES LABELS "${labels}" TIMEOUT 1800)
   endif()
 endfunction()
 
+# CI runs each room's tests once, to build them once: under sanitizers (`inner`), or in the release
+# where the room is made of commands and reports that other tests start anyway (`edge`). Rooms whose
+# results could depend on optimisation are tested both ways, and text, whose tests also play a million
+# streams (tests/harmony).
+set(HEARTH_EDGE_ROOMS app bench load report top)
+set(HEARTH_SPEED_ROOMS cpu platform sampling tensor text)
+
 function(hearth_add_rooms)
-  # What `ctest -L unit` runs, as one target.
+  # What `ctest -L unit` runs, as one target; and what CI runs of it under sanitizers.
+  add_custom_target(sanitized_units)
   add_custom_target(units)
+  add_dependencies(units sanitized_units)
   # Helpers for tests only: where test data lies, loud skips.
   add_library(hearth_testing INTERFACE)
   target_include_directories(hearth_testing INTERFACE ${CMAKE_SOURCE_DIR}/src

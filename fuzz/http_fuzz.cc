@@ -35,11 +35,11 @@ constexpr HttpLimits kLimits{.max_head_bytes = 512,
 
 // A server without listeners: what a connection shares, and the requests that came through it.
 struct House {
+  LaneShared lane;  // outlives what `io` runs
   boost::asio::io_context io{1};
   // Without it a loop that has run out of work refuses to run again.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
   HttpShared shared;
-  IdleConnections idle;
   std::vector<Taken> heard;
 
   House() {
@@ -108,7 +108,7 @@ Answers Exchange(House& house, const std::string& bytes, uint64_t cuts) {
     boost::asio::local::stream_protocol::socket socket(house.io);
     socket.assign(boost::asio::local::stream_protocol(), pair[0]);
     boost::asio::co_spawn(house.io,
-                          Serve(LocalStream(std::move(socket)), house.shared, house.idle, "fuzz"),
+                          Serve(LocalStream(std::move(socket)), house.shared, house.lane, "fuzz"),
                           [&is_done](std::exception_ptr error) {
                             if (error) Report("it threw", "");
                             is_done = true;

@@ -96,6 +96,7 @@ class Reader {
   using End = Reading::End;
 
   std::optional<End> One(Taken& taken) {
+    if (rest_.starts_with("\x16\x03")) return End::kRefuses;  // TLS, which waits for an answer
     const size_t end = rest_.find("\r\n\r\n");
     if (end == std::string::npos) {
       return rest_.size() > limits_.max_head_bytes ? End::kRefuses : End::kWaits;

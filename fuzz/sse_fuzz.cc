@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "app/load_url.h"
 #include "base/json.h"
+#include "load/url.h"
 #include "server/dialects/chat/chat_writer.h"
 #include "server/dialects/completions/completion_dialect.h"
 #include "server/dialects/messages/anthropic_writer.h"
@@ -140,7 +140,7 @@ std::unique_ptr<ReplyWriter> Writer(Which which) {
     case Which::kChat:
       return std::make_unique<ChatWriter>(request, facts);
     case Which::kCompletion:
-      return std::make_unique<CompletionWriter>(request, facts);
+      return std::make_unique<CompletionWriter>(request, -1, facts);
     case Which::kMessages:
       return std::make_unique<MessagesWriter>(facts, true);
     case Which::kResponses:

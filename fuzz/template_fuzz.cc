@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "templates/jinja_format.h"
-#include "templates/testing_tokenizer.h"
+#include "testing/template_tokenizer.h"
 #include "text/tool_calls.h"
 
 namespace {
@@ -59,8 +59,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (auto schema = hearth::ParseJson(first); schema.ok()) {
     conversation.tools.push_back({"f", std::string(first), *schema});
   }
-  auto tokens = (*format)->Render(conversation, {.date = "2024-01-01"});
-  if (tokens.ok() && source.find("\u2603") == source.npos && source.find('\\') == source.npos) {
+  conversation.template_variables = {{"style", "\u2603s\u2603" + std::string(second)}};
+  const bool can_write = source.find("\u2603") != source.npos || source.find('\\') != source.npos;
+  for (const bool continues : {false, true}) {
+    conversation.continues_last = continues;
+    auto tokens = (*format)->Render(conversation, {.date = "2024-01-01"});
+    if (!tokens.ok() || can_write) continue;
     for (const hearth::Token token : *tokens) HEARTH_CHECK(token != kSnowman);
   }
   Parse(source, first);

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inter-token gaps of streams over time, as a picture and a table: one panel per program, time 0 is
-when the long prompt arrives."""
+when the long prompt arrives, and every figure of both programs, whoever is ahead."""
+import dataclasses
 import json
 import math
 
 from picture import COLOURS, FAINT, INK, text
 
-WIDTH, LEFT, RIGHT, PANEL, TOP, SPACE = 860, 64, 24, 190, 64, 46
+WIDTH, LEFT, RIGHT, PANEL, TOP, SPACE = 860, 64, 24, 190, 104, 46
+LINE = 20  # of the figures below the panels
+HOW = ("Both serve the same file over HTTP on the loopback, with as many threads, and get the same "
+       "token ids from the same client (`hearth bench load --url`)")
 
 
 def seconds_text(value):
@@ -58,9 +62,78 @@ def dots(record):
             for before, now in zip(reply["heard_s"], reply["heard_s"][1:]) if now > before]
 
 
-def panel(program, record, scales, top):
-    said = bool(record["long_prompt"]["reply"]["heard_s"])
+def spoke(record):
+    return bool(record["long_prompt"]["reply"]["heard_s"])
+
+
+@dataclasses.dataclass
+class Figure:
+    """One row of the comparison. `value` of a record is what decides who is ahead; `words` is how it
+    is shown."""
+
+    title: str
+    is_lower_better: bool
+    value: object
+    words: object
+
+    @property
+    def direction(self):
+        return "lower is better" if self.is_lower_better else "higher is better"
+
+    def ahead(self, records):
+        """The program that is ahead, None where they are level or one stands alone."""
+        values = {program: self.value(record) for program, record in records.items()}
+        best = (min if self.is_lower_better else max)(values.values())
+        leaders = [program for program, value in values.items() if value == best]
+        return leaders[0] if len(leaders) == 1 and len(values) > 1 else None
+
+
+def _gap(title, group, name):
+    def value(record):
+        return record["long_prompt"][group][name]
+
+    return Figure(title, True, value, lambda record: seconds_text(value(record)))
+
+
+def _rate(record):
     wait = wait_of(record)
+    return sum(0 < x <= wait for x, _ in dots(record)) / wait
+
+
+FIGURES = (
+    _gap("between tokens before it, median", "between_tokens_before_s", "p50"),
+    _gap("beside it, median", "between_tokens_s", "p50"),
+    _gap("beside it, 99th percentile", "between_tokens_s", "p99"),
+    _gap("beside it, longest pause", "between_tokens_s", "most"),
+    Figure("tokens of all streams a second meanwhile", False, _rate,
+           lambda record: f"{_rate(record):.3g}"),
+    Figure("first token of the prompt after", True,
+           lambda record: wait_of(record) if spoke(record) else math.inf,
+           lambda record: f"{wait_of(record):.1f} s" if spoke(record)
+           else f"not within {wait_of(record):.0f} s"),
+)
+
+
+def dates(records):
+    days = sorted({record["date"][:10] for record in records.values()})
+    return " to ".join(dict.fromkeys((days[0], days[-1])))
+
+
+def figure_lines(records, top):
+    """Every figure below the panels; who is ahead is bold."""
+    at = {program: WIDTH - RIGHT - 160 * (len(records) - 1 - i) for i, program in
+          enumerate(records)}
+    parts = [text(x, top, program, 12, COLOURS[program], "end", True) for program, x in at.items()]
+    for number, figure in enumerate(FIGURES, 1):
+        y, ahead = top + number * LINE, figure.ahead(records)
+        parts += [text(LEFT, y, f"{figure.title} ({figure.direction})", 12),
+                  *(text(at[program], y, figure.words(record), 12, INK, "end", program == ahead)
+                    for program, record in records.items())]
+    return parts
+
+
+def panel(program, record, scales, top):
+    said, wait = spoke(record), wait_of(record)
     beside = record["long_prompt"]["between_tokens_s"]
     start, end = scales.x(0), scales.x(min(wait, scales.last))
     parts = [f'<rect x="{start:.1f}" y="{top}" width="{max(1, end - start):.1f}" height="{PANEL}" '
@@ -89,12 +162,17 @@ def panel(program, record, scales, top):
     return parts
 
 
-def draw(model, records):
+def draw(model, machine, records, versions):
     scales = Scales(records)
     first = next(iter(records.values()))
     prompt, streams = first["long_prompt"]["tokens"], len(first["replies"])
+    others = ", ".join(f"{program} {version}" for program, version in versions.items())
     parts = [text(LEFT, 22, f"{model}: time between tokens of {streams} streams while a prompt of "
-                  f"{prompt:,} tokens arrives", 15, INK, bold=True)]
+                  f"{prompt:,} tokens arrives", 15, INK, bold=True),
+             text(LEFT, 42, "; ".join(filter(None, (machine, dates(records), others,
+                                                    "both over HTTP, same client"))), 12, FAINT),
+             text(LEFT, 60, "each dot is a token: how long after the one before it; lower is better",
+                  12, FAINT)]
     top = TOP
     for program, record in records.items():
         parts += panel(program, record, scales, top)
@@ -104,9 +182,10 @@ def draw(model, records):
         x = scales.x(tick)
         parts += [f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{foot}" y2="{foot + 5}" '
                   f'stroke="{FAINT}"/>', text(x, foot + 18, f"{tick:g}", 11, FAINT, "middle")]
-    parts.append(text(WIDTH - RIGHT, foot + 34, "seconds after the prompt's arrival; each dot is a "
-                      "token; shaded while the prompt waits for its first", 12, FAINT, "end"))
-    height = foot + 46
+    parts.append(text(WIDTH - RIGHT, foot + 34, "seconds after the prompt's arrival; shaded while "
+                      "the prompt waits for its first token", 12, FAINT, "end"))
+    parts += figure_lines(records, foot + 66)
+    height = foot + 66 + len(FIGURES) * LINE + 16
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
             f'width="{WIDTH}" height="{height}" role="img" font-family="system-ui, \'Segoe UI\', '
             f'\'DejaVu Sans\', sans-serif"><title>Latency of streams beside a long prompt</title>\n'
@@ -115,32 +194,22 @@ def draw(model, records):
 
 
 def table(model, machine, records, versions):
+    peers = "".join(f" {program} {version} (Debian)." for program, version in versions.items())
     lines = [f"# {model}: streams beside a long prompt", "",
-             f"{machine}. " + "; ".join(f"{p} {v} (Debian)" for p, v in versions.items())
-             + ". Same file, token ids and client; Hearth in the client's process, llama-server "
-             "over HTTP on the same machine.", "",
-             "| | " + " | ".join(records) + " |", "|---" * (1 + len(records)) + "|"]
-    rows = {"between tokens before it, median": ("between_tokens_before_s", "p50"),
-            "beside it, median": ("between_tokens_s", "p50"),
-            "beside it, 99th percentile": ("between_tokens_s", "p99"),
-            "beside it, longest pause": ("between_tokens_s", "most")}
-    for title, (group, name) in rows.items():
-        cells = [seconds_text(r["long_prompt"][group][name]) for r in records.values()]
-        lines.append(f"| {title} | {' | '.join(cells)} |")
-    waits = []
-    for record in records.values():
-        wait = wait_of(record)
-        said = record["long_prompt"]["reply"]["heard_s"]
-        waits.append(f"{wait:.1f} s" if said else f"not within {wait:.0f} s")
-    heard = [str(sum(0 < x <= wait_of(r) for x, _ in dots(r))) for r in records.values()]
-    lines += [f"| tokens of the streams meanwhile | {' | '.join(heard)} |",
-              f"| first token of the prompt after | {' | '.join(waits)} |", ""]
-    bounds = [r["itl_target_s"] for p, r in records.items() if p == "Hearth"]
-    others = [r["others"] for p, r in records.items() if p == "Hearth"]
-    if bounds:
-        lines += [f"Hearth's bound (`--itl-target`) was {bounds[0] * 1e3:.0f} ms; others used "
-                  f"{others[0]:.0%} of the machine during its run.", ""]
-    return "\n".join(lines)
+             f"{machine}, {dates(records)}.{peers} {HOW}.", "",
+             "| | better is | " + " | ".join(records) + " | ahead |",
+             "|---" * (3 + len(records)) + "|"]
+    for figure in FIGURES:
+        cells = [figure.words(record) for record in records.values()]
+        lines.append(f"| {figure.title} | {figure.direction.split()[0]} | {' | '.join(cells)} | "
+                     f"{figure.ahead(records) or '–'} |")
+    lines.append("")
+    if "Hearth" in records:
+        lines.append(f"Hearth's bound (`--itl-target`) was "
+                     f"{records['Hearth']['itl_target_s'] * 1e3:.0f} ms.")
+    shares = ", ".join(f"{record['others']:.0%} during {program}'s" for program, record in
+                       records.items())
+    return "\n".join([*lines, f"Other processes used {shares} run.", ""])
 
 
 def rounded(value):
@@ -154,15 +223,18 @@ def rounded(value):
 
 def write(folder, name, model, machine, records, versions):
     folder.mkdir(parents=True, exist_ok=True)
-    kept = {p: {k: v for k, v in r.items() if k != "url"} for p, r in records.items()}
+    # The port says nothing; that there was one does.
+    kept = {p: {**{k: v for k, v in r.items() if k != "url"}, "over": "HTTP"}
+            for p, r in records.items()}
     for one in kept.values():
         left_out = ("steps", "replies")  # the tokens' times say the same
         one["long_prompt"] = {k: v for k, v in one["long_prompt"].items() if k not in left_out}
-    record = {"schema": "hearth.bench.latency", "version": 1, "name": name, "machine": machine,
+    record = {"schema": "hearth.bench.latency", "version": 2, "name": name, "machine": machine,
               "versions": versions, "records": rounded(kept)}
     (folder / f"{name}.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
     words = table(model, machine, records, versions)
     (folder / f"{name}.md").write_text(words, encoding="utf-8")
-    (folder / f"{name}.svg").write_text(draw(model, records), encoding="utf-8")
+    (folder / f"{name}.svg").write_text(draw(model, machine, records, versions),
+                                       encoding="utf-8")
     print(words)
     print(f"latency: wrote {folder / name}.json, .md and .svg")

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev bench latency: streams that decode while a long prompt arrives, on Hearth and llama-server.
+"""./dev bench latency: streams that decode while a long prompt arrives, on `hearth serve` and
+llama-server.
 
-Both get the same file, threads, seed and token ids from the same client (hearth bench load). Each
-program's record stays in $HEARTH_WORK/peers until it runs again, so that they can be run apart;
-bench/results/ gets a picture, a table and the times of every token.
+Both serve the same file over HTTP on the loopback, with as many threads, and get the same token ids
+from the same client (hearth bench load --url). Each program's record stays in $HEARTH_WORK/peers
+until it runs again, so that they can be run apart; bench/results/ gets a picture, a table and the
+times of every token.
 
 With --before PROGRAM an earlier build of Hearth takes llama-server's place, the two run in turns
-behind one wrapper, and bench/results/ gets a table.
+behind one wrapper, in the client's process, and bench/results/ gets a table.
 """
 import argparse
 import dataclasses
 import json
 import os
 import pathlib
+import resource
 import shlex
 import socket
 import subprocess
@@ -25,6 +28,7 @@ import gaps
 import programs
 import turns
 from debian import Sid
+from measure import cpu_ticks
 from pieces import require
 from run import ROOT, WORK, machine_kind
 
@@ -47,7 +51,6 @@ MODELS = {
     "gpt-oss-20b": Model("gpt-oss-20b.gguf", "gpt-oss-20b.packed", 201088, 600,
                          {"Hearth": 420, "llama.cpp": 700}),
 }
-PROGRAMS = ["Hearth", "llama.cpp"]
 
 
 def free_port():
@@ -62,14 +65,32 @@ def load_options(arguments):
             str(arguments.time_limit)]
 
 
-def load_words(arguments, out):
-    return ["bench", "load", *load_options(arguments), "--json", str(out)]
+def hearth_server(arguments, model, port):
+    return [str(arguments.hearth), "serve", "--model", str(hearth_file(model)), "--threads",
+            str(arguments.threads), "--itl-target", f"{arguments.itl_target:g}", "--port", str(port)]
 
 
-def run_hearth(arguments, model, out):
-    return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--model",
-                           str(hearth_file(model)), "--threads", str(arguments.threads)],
-                          check=False).returncode
+def llama_server(arguments, model, port):
+    """Slots for everybody and one common KV buffer, so that the prompt is not refused; all else is
+    its default, continuous batching and prompt chunks included."""
+    sid = Sid(WORK / "peers" / "sid")
+    sid.install()
+    context = arguments.prompts * (arguments.prompt + 16) + arguments.streams * 2048
+    threads = str(arguments.threads)
+    return sid.command(
+        "llama-server", "-m", sid.model(require(WORK / model.file)), "-t", threads, "-tb", threads,
+        "-np", str(arguments.streams + arguments.prompts), "-kvu", "-c", str(context), "-fa", "on",
+        "--host", "127.0.0.1", "--port", str(port), "--no-webui")
+
+
+# How each is started, and what answers once its model is loaded.
+SERVERS = {"Hearth": (hearth_server, "/readyz"), "llama.cpp": (llama_server, "/health")}
+
+
+def client_words(arguments, model, url, out):
+    """The client is the same program with the same words, whoever serves."""
+    return [str(arguments.hearth), "bench", "load", *load_options(arguments), "--url", url,
+            "--vocab-size", str(model.vocab_size), "--json", str(out)]
 
 
 def await_health(url, process, limit_s):
@@ -77,37 +98,43 @@ def await_health(url, process, limit_s):
     end = time.monotonic() + limit_s
     while time.monotonic() < end and process.poll() is None:
         try:
-            with urllib.request.urlopen(url + "/health", timeout=5):
+            with urllib.request.urlopen(url, timeout=5):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
-    raise SystemExit("latency: llama-server did not come up")
+    raise SystemExit(f"latency: nothing answers at {url}; its log is in {WORK / 'peers'}")
 
 
-def run_llama(arguments, model, out):
-    """Slots for everybody and one common KV buffer, so that the prompt is not refused; all else is
-    its default, continuous batching and prompt chunks included."""
-    sid = Sid(WORK / "peers" / "sid")
-    sid.install()
+def children_s():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_served(program, arguments, model, out):
+    """Serves, asks, stops. What everybody else used of the machine meanwhile is put into the
+    record: the client cannot know it of a server."""
+    command_of, health = SERVERS[program]
     port = free_port()
-    context = arguments.prompts * (arguments.prompt + 16) + arguments.streams * 2048
-    threads = str(arguments.threads)
-    command = sid.command(
-        "llama-server", "-m", sid.model(require(WORK / model.file)), "-t", threads, "-tb", threads,
-        "-np", str(arguments.streams + arguments.prompts), "-kvu", "-c", str(context), "-fa", "on", "--host",
-        "127.0.0.1", "--port", str(port), "--no-webui")
     url = f"http://127.0.0.1:{port}"
-    with open(WORK / "peers" / "llama-server.log", "w", encoding="utf-8") as log:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = command_of(arguments, model, port)
+    busy, own, began = cpu_ticks(), children_s(), time.monotonic()
+    with open(WORK / "peers" / f"latency-{program}.log", "w", encoding="utf-8") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            await_health(url, server, 300)
-            return subprocess.run([str(arguments.hearth), *load_words(arguments, out), "--url", url,
-                                   "--vocab-size", str(model.vocab_size)],
-                                  check=False).returncode
+            await_health(url + health, server, 300)
+            code = subprocess.run(client_words(arguments, model, url, out), check=False).returncode
         finally:
-            # It finishes what it is at before it heeds a politer signal, which may take minutes.
+            # llama-server finishes what it is at before it heeds a politer signal: minutes.
             server.kill()
             server.wait()
+    if code == 0:
+        room = (time.monotonic() - began) * os.cpu_count()
+        used = (cpu_ticks() - busy) / os.sysconf("SC_CLK_TCK") - (children_s() - own)
+        record = json.loads(out.read_text(encoding="utf-8"))
+        record["others"] = max(0.0, used / room)
+        out.write_text(json.dumps(record), encoding="utf-8")
+    return code
 
 
 def hearth_file(model):
@@ -143,7 +170,7 @@ def measure(arguments, program):
 def parse():
     parser = argparse.ArgumentParser(prog="./dev bench latency", description=__doc__)
     parser.add_argument("--model", choices=MODELS, default="smollm2")
-    parser.add_argument("--only", choices=PROGRAMS, help="run this one; the other's record is kept")
+    parser.add_argument("--only", choices=SERVERS, help="run this one; the other's record is kept")
     parser.add_argument("--prompt", type=int, default=8000, help="tokens; default 8,000")
     parser.add_argument("--prompts", type=int, default=1, help="so many of them arrive at once")
     parser.add_argument("--streams", type=int, default=8)
@@ -158,7 +185,7 @@ def parse():
                         help="an earlier build of Hearth to run in turns with this one")
     parser.add_argument("--rounds", type=int, default=1, help="with --before")
     parser.add_argument("--show", action="store_true", help="draw the records there are, run nothing")
-    parser.add_argument("--inside", choices=PROGRAMS, help=argparse.SUPPRESS)
+    parser.add_argument("--inside", choices=SERVERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.itl_target is None:
         arguments.itl_target = MODELS[arguments.model].itl_ms
@@ -169,19 +196,23 @@ def main():
     arguments = parse()
     model = MODELS[arguments.model]
     if arguments.inside:
-        run = run_hearth if arguments.inside == "Hearth" else run_llama
-        sys.exit(run(arguments, model, record_path(arguments, arguments.inside)))
+        sys.exit(run_served(arguments.inside, arguments, model,
+                            record_path(arguments, arguments.inside)))
     if arguments.before:
         compare_builds(arguments, model)
         return
     if not arguments.show:
-        for program in [arguments.only] if arguments.only else PROGRAMS:
+        for program in [arguments.only] if arguments.only else SERVERS:
             record_path(arguments, program).unlink(missing_ok=True)
             measure(arguments, program)
-    records = {program: json.loads(path.read_text(encoding="utf-8")) for program in PROGRAMS
+    records = {program: json.loads(path.read_text(encoding="utf-8")) for program in SERVERS
                if (path := record_path(arguments, program)).exists()}
     if not records:
         raise SystemExit("latency: no record to draw")
+    by_hand = [program for program, record in records.items() if "url" not in record]
+    if by_hand:
+        raise SystemExit(f"latency: the record of {by_hand[0]} was not made over HTTP; run it again "
+                         f"with --only {by_hand[0]}")
     name = f"latency-{arguments.model}"
     versions = {"llama.cpp": Sid(WORK / "peers" / "sid").version()} if "llama.cpp" in records else {}
     gaps.write(arguments.results, name, arguments.model, machine_kind(), records, versions)

@@ -64,8 +64,8 @@ class Panel:
         return max(values + [self.walls[row.name] or 0 for row in rows])
 
     def draw(self, y):
-        unit = self.rows[0].unit
-        note_of_unit = unit if self.rows[0].more_is_better else f"{unit}, less is better"
+        direction = "higher" if self.rows[0].more_is_better else "lower"
+        note_of_unit = f"{self.rows[0].unit}, {direction} is better"
         self.parts += [text(self.x, y, self.rows[0].what, 14, INK, bold=True),
                        text(self.x + self.width, y, note_of_unit, 12, FAINT, "end")]
         y += 26
@@ -106,16 +106,18 @@ class Panel:
         return y + GAP
 
 
-def draw(group, order, samples, shares, claims):
+def draw(group, order, samples, shares, claims, where):
+    """`where` names the machine and the days: a picture goes round without its page."""
     parts, bottom = [], 0
     kinds = list(dict.fromkeys(row.what for row in group.rows if row.name in samples))
     for column, what in enumerate(kinds):
         rows = [row for row in group.rows if row.what == what and row.name in samples]
         panel = Panel(column, len(kinds), rows, order, samples, shares, claims)
-        bottom = max(bottom, panel.draw(76))
+        bottom = max(bottom, panel.draw(96))
         parts += panel.parts
     width = len(kinds) * (panel.width + 2 * MARGIN)
     parts.insert(0, text(MARGIN, 32, group.title, 17, INK, bold=True))
+    parts.append(text(MARGIN, 54, where, 12, FAINT))
     if any(row.name in shares for row in group.rows):
         bottom += 8
         parts.insert(1, f'<line x1="{MARGIN}" y1="{bottom - 5}" x2="{MARGIN + 18}" '

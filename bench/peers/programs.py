@@ -16,7 +16,7 @@ from rows import ARRIVALS_BOUND, PREFILL
 @dataclasses.dataclass
 class Found:
     figures: dict  # row: value
-    yardsticks: dict = dataclasses.field(default_factory=dict)
+    rooflines: dict = dataclasses.field(default_factory=dict)
     shares: dict = dataclasses.field(default_factory=dict)  # row: of this run's stream read
     detail: object = None
 

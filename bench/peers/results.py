@@ -20,11 +20,11 @@ def collect(runs, field):
     return found
 
 
-def yardsticks(runs):
+def rooflines(runs):
     """{name: best and worst of the runs}"""
     found = {}
     for run in runs:
-        for name, value in run["yardsticks"].items():
+        for name, value in run["rooflines"].items():
             found.setdefault(name, []).append(value)
     return {name: {"best": max(values), "worst": min(values)} for name, values in found.items()}
 
@@ -85,10 +85,10 @@ def asked_lines(claims):
     return [*lines, ""]
 
 
-def yardstick_lines(sticks):
+def roofline_lines(sticks):
     if not sticks:
         return []
-    lines = ["Yardsticks from the same runs:", "", "| | best | worst |", "|---|---|---|"]
+    lines = ["Rooflines from the same runs:", "", "| | best | worst |", "|---|---|---|"]
     for stick, found in sticks.items():
         scale, unit = (1e9, "GB/s") if "read" in stick else (1e12, "TOP/s")
         lines.append(f"| {stick} | {found['best'] / scale:.3g} {unit} "
@@ -96,12 +96,16 @@ def yardstick_lines(sticks):
     return [*lines, ""]
 
 
+def where(runs, machine, threads):
+    days = sorted({run["date"][:10] for run in runs})
+    return f"{machine}, {threads} threads, {' to '.join(dict.fromkeys((days[0], days[-1])))}"
+
+
 def conditions(runs, samples, versions, machine, threads):
     counts = [len(values) for by in samples.values() for values in by.values()]
-    days = sorted({run["date"][:10] for run in runs})
     ran = {run["program"] for run in runs}
     others = max(run["others"] for run in runs)
-    words = [f"{machine}, {threads} threads, {' to '.join(dict.fromkeys((days[0], days[-1])))}; "
+    words = [f"{where(runs, machine, threads)}; "
              f"rounds: {' to '.join(str(n) for n in sorted({min(counts), max(counts)}))}, "
              f"programs taking turns; the best counts. Others used at most {others:.0%} of the "
              "machine meanwhile."]
@@ -115,7 +119,7 @@ def markdown(group, samples, shares, claims, sticks, intro):
         rows = [row for row in group.rows if row.what == what]
         if any(row.name in samples for row in rows):
             lines += [*table(rows, samples, shares), ""]
-    return "\n".join([*lines, *asked_lines(claims), *yardstick_lines(sticks)])
+    return "\n".join([*lines, *asked_lines(claims), *roofline_lines(sticks)])
 
 
 def without_places(runs):
@@ -134,10 +138,10 @@ def write(folder, group, runs, versions, machine, threads):
         return
     folder.mkdir(parents=True, exist_ok=True)
     samples, shares = collect(runs, "figures"), collect(runs, "shares")
-    claims, sticks = judged(group, samples, shares), yardsticks(runs)
+    claims, sticks = judged(group, samples, shares), rooflines(runs)
     record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name,
               "machine": machine, "threads": threads, "versions": versions, "samples": samples,
-              "of_stream_read": shares, "yardsticks": sticks,
+              "of_stream_read": shares, "rooflines": sticks,
               "runs": without_places(runs)}
     (folder / f"{group.name}.json").write_text(json.dumps(record, indent=1) + "\n",
                                                encoding="utf-8")
@@ -145,6 +149,7 @@ def write(folder, group, runs, versions, machine, threads):
     text = markdown(group, samples, shares, claims, sticks, intro)
     (folder / f"{group.name}.md").write_text(text, encoding="utf-8")
     (folder / f"{group.name}.svg").write_text(
-        picture.draw(group, PROGRAMS, samples, shares, claims), encoding="utf-8")
+        picture.draw(group, PROGRAMS, samples, shares, claims, where(runs, machine, threads)),
+        encoding="utf-8")
     print(text)
     print(f"peers: wrote {folder / group.name}.json, .md and .svg")

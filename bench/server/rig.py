@@ -57,7 +57,7 @@ class Rig:
         if self.server.port is None:
             raise SystemExit("no server: " + "".join(self.server.log))
         self.port = self.server.port
-        self.pid = self.server.process.pid
+        self.pid = self.server.worker_pid()
         control = re.search(r"control on (http://\S+)", "".join(self.server.log))
         self.control = control.group(1)
         # Nobody else reads what the server says; a full pipe would stop it.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev bench server [PART...]: the server under load, with what it is compared to in the same run.
 
-Parts: connections, overload, rate, overhead; default all. Each prints a table and writes it to
+Parts: connections, overload, rate, readers, overhead; default all. Each prints a table and writes it to
 bench/results/server-PART.md. Run it alone on the machine.
 """
 import argparse
@@ -13,6 +13,7 @@ import connections
 import overhead
 import overload
 import rate
+import readers
 import rig
 
 WORK = pathlib.Path(os.environ.get("HEARTH_WORK") or pathlib.Path.home() / ".cache" / "hearth")
@@ -48,6 +49,12 @@ def do_rate(arguments, model):
     return "Small requests per second", rate.words(out), rate.rows(out)
 
 
+def do_readers(arguments, model):
+    del model  # its own, in the size that leaves reading to be what counts
+    out = readers.measure(arguments.hearth, WORK / "tiny-chatml.gguf", count=2000)
+    return "A flood of bodies that are expensive to read", readers.words(out), readers.rows(out)
+
+
 def do_overhead(arguments, model):
     out = overhead.measure(arguments.hearth, arguments.driver, model,
                            vocab_size=arguments.vocab_size, rounds=arguments.rounds,
@@ -57,7 +64,7 @@ def do_overhead(arguments, model):
 
 
 PARTS = {"connections": do_connections, "overload": do_overload, "rate": do_rate,
-         "overhead": do_overhead}
+         "readers": do_readers, "overhead": do_overhead}
 
 
 def parse(words):

@@ -33,12 +33,10 @@ std::vector<BlockTable> TablesAt(std::span<const int> first, std::span<const int
 
 }  // namespace
 
-Result<BenchRunner> BenchRunner::Make(const Model& model, CpuOptions options,
+Result<BenchRunner> BenchRunner::Make(const Model& model, BackendOptions options,
                                       std::span<const BenchCase> cases, int chunk) {
-  const KvLayout layout = CpuKvLayout(model.spec);
   options.max_step_tokens = chunk;
-  // Cases without a context share the first blocks: each writes before it reads.
-  std::vector<int> next(layout.groups.size());
+  options.max_rows = 1;
   for (const BenchCase& what : cases) {
     const int tokens = what.depth + what.tokens;
     if (tokens > model.spec.max_context) {
@@ -46,6 +44,13 @@ Result<BenchRunner> BenchRunner::Make(const Model& model, CpuOptions options,
                    tokens, model.spec.max_context);
     }
     options.max_step_tokens = std::max(options.max_step_tokens, what.sequences);
+    options.max_rows = std::max(options.max_rows, what.sequences);
+  }
+  HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, options));
+  const KvLayout& layout = plan.kv;
+  // Cases without a context share the first blocks: each writes before it reads.
+  std::vector<int> next(layout.groups.size());
+  for (const BenchCase& what : cases) {
     if (what.depth > 0) continue;
     const std::vector<int> each = BlocksOf(layout, what, chunk);
     for (size_t i = 0; i < next.size(); ++i) {
@@ -64,8 +69,8 @@ Result<BenchRunner> BenchRunner::Make(const Model& model, CpuOptions options,
     if (what.depth > 0) next = first;
     places.push_back(std::move(place));
   }
-  options.kv_blocks = next;
-  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
+  for (size_t i = 0; i < next.size(); ++i) plan.kv.groups[i].num_blocks = next[i];
+  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan));
   return BenchRunner(std::move(backend), std::move(places), chunk);
 }
 
@@ -81,12 +86,10 @@ Status BenchRunner::Prefill(const Tables& tables, int first, int count, bool wan
     for (int i = 0; i < slice.count; ++i) plan.tokens.push_back(RandomToken());
     slice.num_computed = first;
     slice.tables = tables;
-    slice.num_logits = wants_logits && slice.count == count ? 1 : 0;
-    plan.num_logits_rows = slice.num_logits;
+    slice.num_rows = wants_logits && slice.count == count ? 1 : 0;
+    plan.num_rows = slice.num_rows;
     plan.slices.push_back(slice);
-    logits_.resize(static_cast<size_t>(slice.num_logits) *
-                   static_cast<size_t>(backend_->vocab_size()));
-    HEARTH_TRY(backend_->Run(plan, logits_));
+    HEARTH_TRY(RunStep(*backend_, plan).status());
     first += slice.count;
     count -= slice.count;
   }
@@ -98,23 +101,34 @@ Status BenchRunner::DecodeStep(const Place& place, int position) {
   for (const Tables& tables : place.sequences) {
     SeqSlice slice;
     slice.seq = static_cast<SeqId>(plan.slices.size());
-    slice.first = slice.logits_row = static_cast<int>(plan.slices.size());
-    slice.count = slice.num_logits = 1;
+    slice.first = slice.first_row = static_cast<int>(plan.slices.size());
+    slice.count = slice.num_rows = 1;
     slice.num_computed = position;
     slice.tables = tables;
     plan.slices.push_back(slice);
     plan.tokens.push_back(RandomToken());
   }
-  plan.num_logits_rows = static_cast<int>(plan.slices.size());
-  logits_.resize(plan.slices.size() * static_cast<size_t>(backend_->vocab_size()));
-  return backend_->Run(plan, logits_);
+  plan.num_rows = static_cast<int>(plan.slices.size());
+  return RunStep(*backend_, plan).status();
 }
 
-Status BenchRunner::Copy(int group, BlockId from, BlockId to) {
-  const int64_t size = backend_->kv_layout().group(group).block_bytes;
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
-  HEARTH_TRY(backend_->ReadBlock(group, from, bytes));
-  return backend_->WriteBlock(group, to, bytes);
+// A few at a time: the host memory between holds no whole context.
+Status BenchRunner::CopyAll(std::span<const BlockPair> pairs) {
+  constexpr size_t kAtOnce = 64;
+  const KvLayout layout = backend_->kv_layout();
+  for (size_t first = 0; first < pairs.size(); first += kAtOnce) {
+    const auto some = pairs.subspan(first, std::min(kAtOnce, pairs.size() - first));
+    std::vector<std::vector<std::byte>> bytes;
+    StepPlan out, in;
+    for (const BlockPair& pair : some) {
+      bytes.emplace_back(static_cast<size_t>(layout.group(pair.group).block_bytes));
+      out.copies.push_back({.group = pair.group, .block = pair.from, .to_host = bytes.back()});
+      in.copies.push_back({.group = pair.group, .block = pair.to, .from_host = bytes.back()});
+    }
+    HEARTH_TRY(RunStep(*backend_, out).status());
+    HEARTH_TRY(RunStep(*backend_, in).status());
+  }
+  return Status();
 }
 
 Result<bool> BenchRunner::Fill(int index) {
@@ -128,15 +142,17 @@ Result<bool> BenchRunner::Fill(int index) {
     HEARTH_TRY(Prefill(tables, 0, computed, false));
     if (!copies) continue;
     const int whole = computed / layout.block_tokens;  // blocks that are filled to the end
+    std::vector<BlockPair> pairs;
     for (int group = 0; group < layout.num_groups(); ++group) {
       const BlockTable& table = tables[static_cast<size_t>(group)];
       const int64_t filled =
           std::min<int64_t>(layout.BlocksUpTo(depth), place.blocks[static_cast<size_t>(group)]);
       for (int i = whole; i < filled; ++i) {
         const auto to = static_cast<size_t>(i), from = static_cast<size_t>(i % whole);
-        HEARTH_TRY(Copy(group, table[from], table[to]));
+        pairs.push_back({group, table[from], table[to]});
       }
     }
+    HEARTH_TRY(CopyAll(pairs));
   }
   return copies;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs benchmark cases on a CPU backend: sequences of random tokens, each with blocks of its own.
+// Runs benchmark cases on a backend: sequences of random tokens, each with blocks of its own.
 #pragma once
 #include <memory>
 #include <random>
 #include <span>
 #include <vector>
 
-#include "app/bench_case.h"
 #include "app/open_backend.h"
+#include "bench/case.h"
 namespace hearth {
 
 // Thread: one.
@@ -15,7 +15,7 @@ class BenchRunner {
  public:
   // Opens a backend with blocks for the largest case, and more for each case with a context, whose
   // blocks nobody else writes. `chunk` bounds the tokens of a step.
-  static Result<BenchRunner> Make(const Model& model, CpuOptions options,
+  static Result<BenchRunner> Make(const Model& model, BackendOptions options,
                                   std::span<const BenchCase> cases, int chunk);
 
   // Puts a case's context in place: computed when it has at most kMaxComputed tokens, else its
@@ -41,12 +41,16 @@ class BenchRunner {
   // Computes tokens [first, first + count) of a sequence, logits of the last if wanted.
   Status Prefill(const Tables& tables, int first, int count, bool wants_logits);
   Status DecodeStep(const Place& place, int position);
-  Status Copy(int group, BlockId from, BlockId to);
+  // Copies blocks of each group, as (from, to), through host memory.
+  struct BlockPair {
+    int group;
+    BlockId from, to;
+  };
+  Status CopyAll(std::span<const BlockPair> pairs);
 
   std::unique_ptr<Backend> backend_;
   std::vector<Place> places_;
   int chunk_;
-  std::vector<float> logits_;
   std::mt19937 random_{20261115};
 };
 

@@ -2,11 +2,11 @@
 // The benchmark's arithmetic: statistics of samples, and the work a case must do.
 #include <gmock/gmock.h>
 
-#include "app/bench_case.h"
-#include "app/bench_output.h"
 #include "app/bench_runner.h"
-#include "app/bench_work.h"
 #include "app/open_model.h"
+#include "bench/case.h"
+#include "bench/output.h"
+#include "bench/work.h"
 #include "testing/data.h"
 
 namespace hearth {
@@ -52,19 +52,19 @@ TEST(BenchOutput, SaysLoudlyWhatTheMachineLacks) {
   BenchRecord record;
   record.rounds = 3;
   for (const char* name : {"plain read", "stream read", "VNNI", "AMX"}) {
-    record.yardsticks.push_back({name, "B/s", SamplesOf({2e9, 1e9}, false), false});
+    record.rooflines.push_back({name, "B/s", SamplesOf({2e9, 1e9}, false), false});
   }
-  record.yardsticks[kAmxPeak].absent = true;
+  record.rooflines[kAmxPeak].absent = true;
   const std::string table = BenchTable(record);
   EXPECT_THAT(table, ::testing::ContainsRegex("AMX +ABSENT"));
   EXPECT_THAT(table, ::testing::ContainsRegex("plain read +2 GB/s +50 %"));
-  EXPECT_EQ(record.yardstick(kAmxPeak), 0);
+  EXPECT_EQ(record.roofline(kAmxPeak), 0);
   const Json json = BenchJson(record);
   EXPECT_EQ(json.Find("schema")->string()->c_str(), std::string("hearth.bench"));
-  const JsonArray& yardsticks = *json.Find("yardsticks")->array();
-  EXPECT_EQ(yardsticks[kPlainRead].Find("best")->number(), 2e9);
-  EXPECT_TRUE(*yardsticks[kAmxPeak].Find("absent")->boolean());
-  EXPECT_EQ(yardsticks[kAmxPeak].Find("best"), nullptr);
+  const JsonArray& rooflines = *json.Find("yardsticks")->array();
+  EXPECT_EQ(rooflines[kPlainRead].Find("best")->number(), 2e9);
+  EXPECT_TRUE(*rooflines[kAmxPeak].Find("absent")->boolean());
+  EXPECT_EQ(rooflines[kAmxPeak].Find("best"), nullptr);
 }
 
 Model Fixture(const std::string& family) {
@@ -119,7 +119,9 @@ TEST(BenchWork, PrefillComputesOnceAndReadsOncePerChunk) {
 
 TEST(BenchRunner, RunsEveryCaseAndRefusesTooLong) {
   const Model model = Fixture("gpt-oss");
-  CpuOptions options;
+  BackendOptions options;
+  options.isa = "scalar";
+  options.num_threads = 1;
   const std::vector<BenchCase> cases = {{BenchKind::kDecode, 3, 0, 20},
                                         {BenchKind::kPrefill, 1, 0, 50},
                                         {BenchKind::kDecode, 2, 33, 5}};

@@ -2,84 +2,121 @@
 #include "app/chat.h"
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <span>
 
+#include "app/model_argument.h"
 #include "app/open_engine.h"
 #include "app/open_format.h"
 #include "app/open_model.h"
-#include "app/open_tokenizer.h"
+#include "app/open_text.h"
 #include "engine/engine.h"
 #include "engine/event_buffer.h"
 #include "model/reference.h"
 #include "sampling/sampler.h"
+#include "server/turns/reply_masks.h"
 #include "text/utf8_stream.h"
 
 namespace hearth {
 namespace {
 
 constexpr int kUsualContext = 16384;
+// Enough for long answers with their reasoning; a small model that repeats itself for ever still
+// ends within minutes.
+constexpr int kUsualMaxTokens = 4096;
+using Steady = std::chrono::steady_clock;
+
+struct Wish {
+  std::vector<Token> prompt;
+  SamplingParams sampling;
+  int max_tokens = 0;  // the last one may be a stop token
+  std::shared_ptr<TokenMask> mask;
+};
+
+struct Spoken {
+  TurnEnd end = TurnEnd::kStop;  // kLength when there would be more
+  TurnFigures figures;
+};
 
 // What a chat needs of whatever computes: tokens that continue a prompt, as they come.
 class Speaker {
  public:
   virtual ~Speaker() = default;
   using Said = std::function<void(Token token)>;
-  // At most `max_tokens`; the last one may be a stop token. kLength when there would be more.
-  virtual Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
-                                int max_tokens, const Said& said,
-                                const std::atomic<bool>& interrupted) = 0;
+  virtual Result<Spoken> Speak(Wish wish, const Said& said, const std::function<void()>& wait,
+                               const std::atomic<bool>& interrupted) = 0;
 };
 
 // An engine with room for one conversation. What it computed for a turn is cached for the next.
 class EngineSpeaker : public Speaker {
  public:
-  static Result<std::unique_ptr<Speaker>> Make(const Model& model, const CpuFlags& flags,
+  static Result<std::unique_ptr<Speaker>> Make(const Model& model, const BackendFlags& flags,
                                                int context) {
-    CpuOptions cpu;
-    HEARTH_TRY(FillFrom(flags, cpu));
-    // Two more than the context takes, which the scheduler keeps free for a sequence that runs.
-    cpu.kv_blocks = {static_cast<int>(CpuKvLayout(model.spec).BlocksUpTo(context)) + 2};
-    HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, cpu));
     EngineOptions options;
+    options.scheduler.max_sequences = 1;
+    HEARTH_ASSIGN(BackendOptions wanted, OptionsFrom(flags));
+    wanted.max_rows = WidestStepRows(options.scheduler);
+    HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, wanted));
+    // Two more than the context takes, which the scheduler keeps free for a sequence that runs.
+    SetBlocks(plan.kv, static_cast<int>(plan.kv.BlocksUpTo(context)) + 2);
+    HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan));
     options.scheduler.max_context = context;
     options.scheduler.experts = ExpertsOf(model.spec);
-    options.scheduler.max_sequences = 1;
-    options.scheduler.max_step_tokens = cpu.max_step_tokens;
+    options.scheduler.max_step_tokens = wanted.max_step_tokens;
     options.admission.max_wait_s = 1e9;  // nobody else asks
     return std::unique_ptr<Speaker>(
         std::make_unique<EngineSpeaker>(std::make_unique<Engine>(std::move(backend), options)));
   }
   explicit EngineSpeaker(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
-  Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
-                        int max_tokens, const Said& said,
-                        const std::atomic<bool>& interrupted) override {
+  Result<Spoken> Speak(Wish wish, const Said& said, const std::function<void()>& wait,
+                       const std::atomic<bool>& interrupted) override {
     constexpr int64_t kLookUs = 50'000;  // how late an interrupt may be noticed
     Request request;
-    request.prompt = prompt;
-    request.sampling = params;
-    request.max_tokens = max_tokens;
+    request.prompt = std::move(wish.prompt);
+    request.sampling = std::move(wish.sampling);
+    request.max_tokens = wish.max_tokens;
+    request.mask = std::move(wish.mask);
     const auto buffer = std::make_shared<EventBuffer>();
     const Admission admission = engine_->Submit(std::move(request), buffer);
     HEARTH_TRY(admission.status);
     bool cancels = false;
     while (!buffer->ended()) {
-      for (const TokenEvent& event : buffer->Wait(kLookUs)) {
+      const std::vector<TokenEvent> events = buffer->Wait(kLookUs);
+      for (const TokenEvent& event : events) {
         if (!cancels) said(event.token);
       }
+      if (events.empty()) wait();
       if (!interrupted || cancels) continue;
       engine_->Cancel(admission.id);
       cancels = true;
     }
-    const RequestRecord record = *buffer->ended();
-    if (cancels) return ChatEnd::kInterrupted;
-    if (record.finish == Finish::kStop) return ChatEnd::kStop;
-    if (record.finish == Finish::kLength) return ChatEnd::kLength;
-    return Error(Code::kCorrupt, "the reply ended with %s: %s", NameOf(record.finish),
-                 record.detail.c_str());
+    return Ended(*buffer->ended(), cancels);
   }
 
  private:
+  static Result<Spoken> Ended(const RequestRecord& record, bool was_cancelled) {
+    Spoken spoken;
+    spoken.figures.num_prompt = record.num_prompt;
+    spoken.figures.num_cached = record.num_cached;
+    spoken.figures.num_generated = record.num_generated;
+    const auto since = [&](int64_t us) {
+      return static_cast<double>(std::max<int64_t>(0, us - record.arrived_us)) / 1e6;
+    };
+    spoken.figures.first_token_s = since(record.first_token_us);
+    spoken.figures.total_s = since(record.ended_us);
+    if (was_cancelled) {
+      spoken.end = TurnEnd::kInterrupted;
+    } else if (record.finish == Finish::kLength) {
+      spoken.end = TurnEnd::kLength;
+    } else if (record.finish != Finish::kStop) {
+      return Error(Code::kCorrupt, "the reply ended with %s: %s", NameOf(record.finish),
+                   record.detail.c_str());
+    }
+    return spoken;
+  }
+
   const std::unique_ptr<Engine> engine_;
 };
 
@@ -88,9 +125,9 @@ class ReferenceSpeaker : public Speaker {
  public:
   explicit ReferenceSpeaker(const Model& model) : model_(model) {}
 
-  Result<ChatEnd> Speak(const std::vector<Token>& prompt, const SamplingParams& params,
-                        int max_tokens, const Said& said,
-                        const std::atomic<bool>& interrupted) override {
+  Result<Spoken> Speak(Wish wish, const Said& said, const std::function<void()>&,
+                       const std::atomic<bool>& interrupted) override {
+    const Steady::time_point start = Steady::now();
     Reference reference(model_);
     std::vector<float> logits;
     const auto append = [&](std::span<const Token> tokens) {
@@ -98,17 +135,23 @@ class ReferenceSpeaker : public Speaker {
           tokens, Reference::Wanted::kLastRow,
           [&](int, std::span<const double> row) { logits.assign(row.begin(), row.end()); });
     };
-    HEARTH_TRY(append(prompt));
-    for (int i = 0; i < max_tokens; ++i) {
-      const Token token =
-          sampler_.Choose(logits, params, SamplerState::WithoutPast(static_cast<uint64_t>(i)));
+    HEARTH_TRY(append(wish.prompt));
+    Spoken spoken{TurnEnd::kLength, {.num_prompt = static_cast<int>(wish.prompt.size())}};
+    TurnFigures& figures = spoken.figures;
+    for (int i = 0; i < wish.max_tokens; ++i) {
+      const Token token = sampler_.Choose(logits, wish.sampling,
+                                          SamplerState::WithoutPast(static_cast<uint64_t>(i)));
       if (token < 0) return Error(Code::kCorrupt, "the model computed NaN logits");
       said(token);
-      if (EndsSequence(params, token)) return ChatEnd::kStop;
-      if (interrupted) return ChatEnd::kInterrupted;
+      figures.total_s = std::chrono::duration<double>(Steady::now() - start).count();
+      if (i == 0) figures.first_token_s = figures.total_s;
+      figures.num_generated = i + 1;
+      if (EndsSequence(wish.sampling, token)) spoken.end = TurnEnd::kStop;
+      if (interrupted) spoken.end = TurnEnd::kInterrupted;
+      if (spoken.end != TurnEnd::kLength) break;
       HEARTH_TRY(append(std::span(&token, 1)));
     }
-    return ChatEnd::kLength;
+    return spoken;
   }
 
  private:
@@ -116,146 +159,199 @@ class ReferenceSpeaker : public Speaker {
   Sampler sampler_;
 };
 
-class LocalChat : public Chat {
+// Shows whole characters, and keeps the reply.
+class ReplyTaker {
  public:
-  LocalChat(ChatOptions options, Model model, std::unique_ptr<Tokenizer> tokenizer,
-            std::unique_ptr<ChatFormat> format)
-      : options_(std::move(options)),
-        model_(std::move(model)),
-        tokenizer_(std::move(tokenizer)),
-        format_(std::move(format)) {
-    if (options_.effort == "low") conversation_.reasoning_effort = ReasoningEffort::kLow;
-    if (options_.effort == "medium") conversation_.reasoning_effort = ReasoningEffort::kMedium;
-    if (options_.effort == "high") conversation_.reasoning_effort = ReasoningEffort::kHigh;
-    const float usual = model_.spec.family == Family::kGptOss ? 1.0f : 0.7f;
-    params_.temperature = options_.temperature.value_or(usual);
-    params_.top_k = options_.top_k;
-    params_.top_p = options_.top_p;
-    params_.min_p = options_.min_p;
-    params_.seed = options_.seed;
-    params_.stop_tokens = format_->stop_tokens();
+  ReplyTaker(std::unique_ptr<ReplyReader> reader, const TurnListener& listener)
+      : reader_(std::move(reader)), listener_(listener) {}
+  void Take(Token token) {
+    reader_->Feed(token, events_);
+    Deliver();
+  }
+  Message Finish() {
+    reader_->Finish(events_);
+    Deliver();
+    EndText();
+    return std::move(message_);
   }
 
+ private:
+  void EndText() {
+    std::string rest;
+    utf8_.Finish(rest);
+    if (!rest.empty()) listener_.hear(last_kind_, rest);
+  }
+  void Deliver() {
+    using Kind = ReplyEvent::Kind;
+    for (const ReplyEvent& event : events_) {
+      if (event.kind != last_kind_) EndText();
+      last_kind_ = event.kind;
+      AddToMessage(event, message_);
+      const bool is_whole = event.kind == Kind::kToolCall || event.kind == Kind::kToolCallEnd;
+      std::string text = is_whole ? event.text : "";
+      if (!is_whole) utf8_.Append(event.text, text);
+      if (is_whole || !text.empty()) listener_.hear(event.kind, text);
+    }
+    events_.clear();
+  }
+
+  const std::unique_ptr<ReplyReader> reader_;
+  const TurnListener& listener_;
+  std::vector<ReplyEvent> events_;
+  Utf8Stream utf8_;
+  ReplyEvent::Kind last_kind_ = ReplyEvent::Kind::kContent;
+  Message message_;
+};
+
+// "smollm2" of a path to smollm2.gguf; other names are the model's already.
+std::string ShownName(const std::string& given) {
+  const std::filesystem::path path(given);
+  const bool is_path = given.find('/') != std::string::npos || path.extension() == ".gguf";
+  return is_path ? path.stem().string() : given;
+}
+
+class LocalAnswerer : public Answerer {
+ public:
+  LocalAnswerer(const ChatOptions& options, std::string name, Model model, ModelText text)
+      : options_(options),
+        name_(std::move(name)),
+        model_(std::move(model)),
+        tokenizer_(std::move(text.tokenizer)),
+        format_(std::move(text.format)),
+        defaults_(text.sampling) {}
+
   Status Start() {
-    HEARTH_TRY(Validate(params_, model_.spec.vocab_size));  // a flag's range lets NaN through
-    const int wanted = options_.context > 0 ? options_.context : kUsualContext;
-    context_ = std::min(model_.spec.max_context, wanted);
+    HEARTH_ASSIGN(context_, ContextOf(model_.spec, options_.context));
+    if (options_.context == 0) context_ = std::min(context_, kUsualContext);
+    if (options_.schema) HEARTH_TRY(StartMasks());
     if (options_.backend == "reference") {
       speaker_ = std::make_unique<ReferenceSpeaker>(model_);
       return Status();
     }
-    HEARTH_ASSIGN(speaker_, EngineSpeaker::Make(model_, options_.cpu, context_));
+    HEARTH_ASSIGN(speaker_, EngineSpeaker::Make(model_, options_.hardware, context_));
     return Status();
   }
 
-  void SetSystem(const std::string& text) override {
-    Message message;
-    message.role = Role::kSystem;
-    message.content = text;
-    conversation_.messages.insert(conversation_.messages.begin(), message);
+  std::string name() const override { return name_; }
+  std::string place() const override { return "in this process"; }
+  int max_context() const override { return context_; }
+
+  Status Check(const TalkSettings& settings) const override {
+    if (settings.effort && !format_->has_reasoning_effort()) {
+      return Error(Code::kInvalid,
+                   "this model has no reasoning effort to set; leave out --reasoning-effort");
+    }
+    return Validate(ParamsOf(settings), model_.spec.vocab_size);
   }
 
-  Result<ChatEnd> Say(const std::string& text, const Show& show,
-                      const std::atomic<bool>& interrupted) override {
-    Message user;
-    user.content = text;
-    conversation_.messages.push_back(user);
-    HEARTH_ASSIGN(const std::vector<Token> prompt,
-                  format_->Render(conversation_, {.date = options_.date}));
-    if (static_cast<int>(prompt.size()) >= context_) {
-      return Error(Code::kInvalid, "the conversation has %zu tokens, the context holds %d",
-                   prompt.size(), context_);
+  Result<TurnResult> Answer(const Conversation& conversation, const TalkSettings& settings,
+                            const TurnListener& listener,
+                            const std::atomic<bool>& interrupted) override {
+    HEARTH_TRY(Check(settings));
+    Wish wish;
+    HEARTH_ASSIGN(wish.prompt, Render(conversation));
+    const ReplyStart start = format_->StartOf(conversation, wish.prompt);
+    const int left = context_ - static_cast<int>(wish.prompt.size());
+    if (left <= 0) {
+      return Error(Code::kInvalid, "the conversation has %zu tokens, but the context length is %d",
+                   wish.prompt.size(), context_);
     }
-    Message reply;
-    reply.role = Role::kAssistant;
-    HEARTH_ASSIGN(const ChatEnd end, Generate(prompt, show, interrupted, reply));
-    conversation_.messages.push_back(reply);
-    return end;
+    const int bound = settings.max_tokens.value_or(kUsualMaxTokens);  // 0: none
+    wish.max_tokens = bound > 0 ? std::min(bound, left) : left;
+    wish.sampling = ParamsOf(settings);
+    if (settings.seed != last_seed_) num_turns_ = 0;
+    last_seed_ = settings.seed;
+    wish.sampling.seed += num_turns_++;  // the next turn must not repeat this one's draws
+    if (masks_ != nullptr) {
+      HEARTH_ASSIGN(wish.mask, masks_->New(shape_));
+    }
+    ReplyTaker taker(format_->NewReaderAt(start), listener);
+    HEARTH_ASSIGN(const Spoken spoken, speaker_->Speak(
+                                           std::move(wish), [&](Token token) { taker.Take(token); },
+                                           listener.wait, interrupted));
+    TurnResult result{spoken.end, taker.Finish(), spoken.figures};
+    const bool is_bound = bound > 0 && bound <= left;
+    if (result.end == TurnEnd::kLength && !is_bound) result.end = TurnEnd::kContext;
+    return result;
   }
 
  private:
-  Result<ChatEnd> Generate(const std::vector<Token>& prompt, const Show& show,
-                           const std::atomic<bool>& interrupted, Message& reply) {
-    const std::unique_ptr<ReplyReader> reader = format_->NewReader();
-    std::vector<ReplyEvent> events;
-    const int left = context_ - static_cast<int>(prompt.size());
-    Result<ChatEnd> end = speaker_->Speak(
-        prompt, params_, std::min(options_.max_tokens, left),
-        [&](Token token) {
-          reader->Feed(token, events);
-          Deliver(events, show, reply);
-        },
-        interrupted);
-    ++params_.seed;  // the next turn must not repeat this one's draws
-    if (!end.ok()) return end;
-    reader->Finish(events);
-    Deliver(events, show, reply);
-    std::string rest;
-    utf8_.Finish(rest);
-    show(last_kind_, rest);
-    return *end == ChatEnd::kLength && left < options_.max_tokens ? ChatEnd::kContext : *end;
+  // As the server holds replies to `response_format`.
+  Status StartMasks() {
+    if (options_.backend == "reference") {
+      return Error(Code::kUnsupported, "--json-schema needs the CPU backend");
+    }
+    HEARTH_ASSIGN(masks_, ReplyMasks::Make(*tokenizer_, format_->stop_tokens(),
+                                           ReplyStyleOf(*format_, *tokenizer_)));
+    shape_.answer.kind = AnswerShape::Kind::kSchema;
+    shape_.answer.field = "--json-schema";
+    shape_.answer.name = "reply";
+    shape_.answer.schema = *options_.schema;
+    HEARTH_ASSIGN(const std::shared_ptr<TokenMask> mask,
+                  masks_->New(shape_).Within("--json-schema"));
+    return Status();
   }
 
-  // Shows whole characters, and keeps the reply for the next turn.
-  void Deliver(std::vector<ReplyEvent>& events, const Show& show, Message& reply) {
-    for (const ReplyEvent& event : events) {
-      if (event.kind != last_kind_) {
-        std::string rest;
-        utf8_.Finish(rest);
-        show(last_kind_, rest);
-        last_kind_ = event.kind;
-      }
-      switch (event.kind) {
-        case ReplyEvent::Kind::kReasoning:
-          reply.reasoning += event.text;
-          break;
-        case ReplyEvent::Kind::kContent:
-          reply.content += event.text;
-          break;
-        case ReplyEvent::Kind::kToolCall:
-          reply.tool_calls.push_back({"", event.text, ""});
-          break;
-        case ReplyEvent::Kind::kToolArguments:
-          reply.tool_calls.back().arguments += event.text;
-          break;
-        case ReplyEvent::Kind::kToolCallEnd:
-          break;
-      }
-      const bool is_whole =
-          event.kind == ReplyEvent::Kind::kToolCall || event.kind == ReplyEvent::Kind::kToolCallEnd;
-      std::string text;
-      if (!is_whole) utf8_.Append(event.text, text);
-      show(event.kind, is_whole ? event.text : text);
-    }
-    events.clear();
+  Result<std::vector<Token>> Render(const Conversation& conversation) const {
+    const AnswerFormat answer{shape_.answer.name, "", shape_.answer.schema};
+    return format_->Render(
+        conversation, {.date = options_.date, .answer = masks_ != nullptr ? &answer : nullptr});
+  }
+
+  SamplingParams ParamsOf(const TalkSettings& settings) const {
+    SamplingParams params = OpenSampling();
+    const auto set = [](const std::optional<double>& given, float& to) {
+      if (given) to = static_cast<float>(*given);
+    };
+    set(settings.temperature, params.temperature);
+    set(settings.top_p, params.top_p);
+    set(settings.min_p, params.min_p);
+    params.top_k = settings.top_k.value_or(params.top_k);
+    FillOpen(defaults_, params);
+    params.seed = settings.seed.value_or(0);
+    params.stop_tokens = format_->stop_tokens();
+    return params;
   }
 
   const ChatOptions options_;
+  const std::string name_;
   const Model model_;
   const std::unique_ptr<Tokenizer> tokenizer_;
   const std::unique_ptr<ChatFormat> format_;
+  const SamplingDefaults defaults_;
   std::unique_ptr<Speaker> speaker_;
-  SamplingParams params_;
-  Conversation conversation_;
-  Utf8Stream utf8_;
-  ReplyEvent::Kind last_kind_ = ReplyEvent::Kind::kContent;
+  std::unique_ptr<ReplyMasks> masks_;  // null: any text is a reply
+  TurnRequest shape_;                  // what the masks are made from
+  std::optional<uint64_t> last_seed_;
+  uint64_t num_turns_ = 0;
   int context_ = 0;
+};
+
+class LocalSource : public AnswererSource {
+ public:
+  explicit LocalSource(ChatOptions options) : options_(std::move(options)) {}
+  Status Find(const std::string& name) override {
+    HEARTH_ASSIGN(const std::string path, ModelPath(name));
+    return OpenModel(path).status();  // reads no weights
+  }
+  Result<std::unique_ptr<Answerer>> Open(const std::string& name) override {
+    HEARTH_ASSIGN(const std::string path, ModelPath(name));
+    HEARTH_ASSIGN(Model model, OpenModelFor(path, options_.backend));
+    HEARTH_ASSIGN(ModelText text, OpenModelText(model, path));
+    auto answerer = std::make_unique<LocalAnswerer>(options_, ShownName(name), std::move(model),
+                                                    std::move(text));
+    HEARTH_TRY(answerer->Start());
+    return std::unique_ptr<Answerer>(std::move(answerer));
+  }
+
+ private:
+  const ChatOptions options_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Chat>> Chat::Open(const ChatOptions& options) {
-  HEARTH_ASSIGN(Model model, OpenModelFor(options.model, options.backend));
-  HEARTH_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(options.model));
-  if (tokenizer->vocab_size() > model.spec.vocab_size) {
-    return Error(Code::kCorrupt, "%s: a vocabulary of %d tokens, the model has room for %d",
-                 options.model.c_str(), tokenizer->vocab_size(), model.spec.vocab_size);
-  }
-  HEARTH_ASSIGN(std::unique_ptr<ChatFormat> format, OpenChatFormat(options.model, "", *tokenizer));
-  auto chat = std::make_unique<LocalChat>(options, std::move(model), std::move(tokenizer),
-                                          std::move(format));
-  HEARTH_TRY(chat->Start());
-  return std::unique_ptr<Chat>(std::move(chat));
+std::unique_ptr<AnswererSource> NewLocalSource(ChatOptions options) {
+  return std::make_unique<LocalSource>(std::move(options));
 }
 
 }  // namespace hearth

@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation with a model in this process: renders turns, generates, reads the reply back.
+// Models in this process that answer conversations: opened by name or path, one at a time.
 #pragma once
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "app/open_backend.h"
+#include "base/json.h"
 #include "base/result.h"
-#include "text/chat_format.h"
-#include "text/tokenizer.h"
+#include "talk/answerer.h"
 namespace hearth {
 
 struct ChatOptions {
-  std::string model, backend = "cpu", date, effort;
-  int max_tokens = 1024;
-  int context = 0;                   // 0: what the model has, at most 16384
-  std::optional<float> temperature;  // none: what suits the model
-  int top_k = 0;
-  float top_p = 1.0f, min_p = 0.0f;
-  uint64_t seed = 0;
-  CpuFlags cpu;
+  std::string backend = "cpu", date;
+  int context = 0;             // 0: what the model has, at most 16384
+  std::optional<Json> schema;  // every reply is held to it
+  BackendFlags hardware;
 };
 
-enum class ChatEnd : unsigned char { kStop, kLength, kContext, kInterrupted };
-
-// Thread: one; only the interrupt flag may be set from elsewhere.
-class Chat {
- public:
-  static Result<std::unique_ptr<Chat>> Open(const ChatOptions& options);
-  virtual ~Chat() = default;
-  virtual void SetSystem(const std::string& text) = 0;
-  // One turn. `show` gets the reply as whole characters, as they come.
-  using Show = std::function<void(ReplyEvent::Kind kind, const std::string& text)>;
-  virtual Result<ChatEnd> Say(const std::string& text, const Show& show,
-                              const std::atomic<bool>& interrupted) = 0;
-};
+// What a model computed for one turn is kept for the next ones: a turn reads only what is new, and
+// so does one that is tried again.
+std::unique_ptr<AnswererSource> NewLocalSource(ChatOptions options);
 
 }  // namespace hearth

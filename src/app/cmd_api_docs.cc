@@ -12,8 +12,8 @@ namespace hearth {
 
 void AddApiDocs(CLI::App& app, Command& chosen) {
   auto as_openapi = std::make_shared<bool>(false);
-  CLI::App* sub = app.add_subcommand("api-docs", "Describe what hearth serve understands");
-  sub->add_flag("--openapi", *as_openapi, "As OpenAPI 3.1 in JSON; Markdown unless given");
+  CLI::App* sub = app.add_subcommand("api-docs", "Print the API reference of `hearth serve`");
+  sub->add_flag("--openapi", *as_openapi, "Print OpenAPI 3.1 JSON instead of Markdown");
   sub->callback([&chosen, as_openapi] {
     chosen = [as_openapi] {
       const std::string text =

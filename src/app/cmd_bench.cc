@@ -8,14 +8,16 @@
 #include <cstdio>
 #include <memory>
 
-#include "app/bench_output.h"
-#include "app/bench_phases.h"
 #include "app/bench_runner.h"
-#include "app/bench_work.h"
 #include "app/commands.h"
+#include "app/flag_checks.h"
+#include "app/model_argument.h"
 #include "app/open_model.h"
 #include "app/today.h"
-#include "cpu/yardstick.h"
+#include "bench/output.h"
+#include "bench/phases.h"
+#include "bench/work.h"
+#include "cpu/roofline.h"
 #include "platform/file.h"
 #include "platform/topology.h"
 #include "platform/usage.h"
@@ -27,8 +29,8 @@ struct Flags {
   std::string model, json, html;
   int decode = 16, repeat = 3, chunk = 512;
   std::vector<int> batches = {1, 8, 32}, depths, depth_batches = {1}, prefills = {512};
-  bool only_yardsticks = false, phases = false;
-  CpuFlags cpu;
+  bool only_rooflines = false, phases = false;
+  BackendFlags hardware;
 };
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
@@ -66,13 +68,14 @@ struct Profiling {
 
 // Loads the model, runs every case once and briefly, and fills the contexts. Nothing is measured
 // yet but the start and the memory.
-Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
+Result<BenchRunner> Start(const Flags& flags, const BackendOptions& options,
                           const std::vector<BenchCase>& cases, BenchedModel& found,
                           Profiling& profiling) {
   const auto start = std::chrono::steady_clock::now();
-  HEARTH_ASSIGN(const Model model, OpenModel(flags.model));
+  HEARTH_ASSIGN(const std::string path, ModelPath(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModel(path));
   found.name = model.spec.name.empty() ? flags.model : model.spec.name;
-  found.family = NameOf(model.spec.family);
+  found.family = model.spec.family;
   found.costs = CostsOf(model);
   const WorkModel& work = profiling.work.emplace(model);
   HEARTH_ASSIGN(BenchRunner runner, BenchRunner::Make(model, options, cases, flags.chunk));
@@ -94,17 +97,17 @@ Result<BenchRunner> Start(const Flags& flags, const CpuOptions& options,
   return runner;
 }
 
-void Measure(Yardsticks& yardsticks, std::vector<Yardstick>& found) {
-  const auto add = [&](YardstickIndex which, auto&& measure) {
+void Measure(Rooflines& rooflines, std::vector<Roofline>& found) {
+  const auto add = [&](RooflineIndex which, auto&& measure) {
     const CpuTime before = ReadCpuTime();
     const std::optional<double> rate = measure();
     found[which].absent = !rate.has_value();
     if (rate) found[which].rates.all.push_back({*rate, OthersShare(before, ReadCpuTime())});
   };
-  add(kPlainRead, [&] { return std::optional(yardsticks.PlainReadBytesPerSecond()); });
-  add(kStreamRead, [&] { return std::optional(yardsticks.StreamReadBytesPerSecond()); });
-  add(kVnniPeak, [&] { return yardsticks.VnniOpsPerSecond(); });
-  add(kAmxPeak, [&] { return yardsticks.AmxOpsPerSecond(); });
+  add(kPlainRead, [&] { return std::optional(rooflines.PlainReadBytesPerSecond()); });
+  add(kStreamRead, [&] { return std::optional(rooflines.StreamReadBytesPerSecond()); });
+  add(kVnniPeak, [&] { return rooflines.VnniOpsPerSecond(); });
+  add(kAmxPeak, [&] { return rooflines.AmxOpsPerSecond(); });
 }
 
 // One timed run of a case. The profile kept is that of the best run, like the time that counts.
@@ -123,14 +126,14 @@ Status MeasureCase(const Flags& flags, BenchRunner& runner, int index, Profiling
 // Round after round over everything, so that a slow minute of the machine hits all alike.
 Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, Profiling& profiling,
                BenchRecord& record) {
-  record.yardsticks = {{.name = "plain read", .unit = "B/s"},
-                       {.name = "stream read", .unit = "B/s"},
-                       {.name = "AVX-512 VNNI int8", .unit = "OP/s"},
-                       {.name = "AMX int8", .unit = "OP/s"}};
-  HEARTH_ASSIGN(Yardsticks yardsticks, Yardsticks::Make(num_threads));
+  record.rooflines = {{.name = "plain read", .unit = "B/s"},
+                      {.name = "stream read", .unit = "B/s"},
+                      {.name = "AVX-512 VNNI int8", .unit = "OP/s"},
+                      {.name = "AMX int8", .unit = "OP/s"}};
+  HEARTH_ASSIGN(Rooflines rooflines, Rooflines::Make(num_threads));
   const CpuTime start = ReadCpuTime();
   for (int round = 0; round < flags.repeat; ++round) {
-    Measure(yardsticks, record.yardsticks);
+    Measure(rooflines, record.rooflines);
     if (runner == nullptr) continue;
     for (size_t i = 0; i < record.model->measurements.size(); ++i) {
       Measurement& measurement = record.model->measurements[i];
@@ -138,7 +141,7 @@ Status Measure(const Flags& flags, int num_threads, BenchRunner* runner, Profili
       HEARTH_TRY(MeasureCase(flags, *runner, static_cast<int>(i), profiling, measurement));
     }
   }
-  Measure(yardsticks, record.yardsticks);
+  Measure(rooflines, record.rooflines);
   record.others = OthersShare(start, ReadCpuTime());
   Note("");
   return Status();
@@ -149,14 +152,13 @@ Status WriteText(const std::string& path, const std::string& text) {
 }
 
 Status Bench(const Flags& flags) {
-  CpuOptions options;
-  HEARTH_TRY(FillFrom(flags.cpu, options));
+  HEARTH_ASSIGN(BackendOptions options, OptionsFrom(flags.hardware));
   const Topology topology = ReadTopology();
   BenchRecord record;
   record.date = TodayUtc();
   record.version = HEARTH_VERSION;
   record.processor = ProcessorName();
-  record.isa = NameOf(options.isa);
+  record.isa = options.isa;
   record.num_threads = options.num_threads;
   record.num_cpus = topology.num_cpus;
   record.num_cores = topology.num_cores;
@@ -167,9 +169,11 @@ Status Bench(const Flags& flags) {
   Profiling profiling;  // outlives the runner, whose backend writes to it
   if (flags.phases) options.phases = &profiling.totals;
   std::optional<BenchRunner> runner;
-  if (!flags.only_yardsticks) {
+  if (!flags.only_rooflines) {
     const std::vector<BenchCase> cases = CasesOf(flags);
-    if (cases.empty()) return Error(Code::kInvalid, "--decode 0 --prefill 0 leave nothing to do");
+    if (cases.empty())
+      return Error(Code::kInvalid,
+                   "nothing to measure: --decode 0 and --prefill 0 turn off all cases");
     record.model.emplace();
     HEARTH_ASSIGN(BenchRunner made, Start(flags, options, cases, *record.model, profiling));
     runner.emplace(std::move(made));
@@ -183,53 +187,71 @@ Status Bench(const Flags& flags) {
   return Status();
 }
 
+// What to measure; CLI11 needs the flags to stay where they are.
+void AddCases(CLI::App& bench, Flags& flags) {
+  bench.add_option("--decode", flags.decode, "Steps per decode case; 0: no decode cases")
+      ->check(Between(0, 1 << 20))
+      ->capture_default_str();
+  bench.add_option("--batch", flags.batches, "Batch sizes of the decode cases, comma-separated")
+      ->delimiter(',')
+      ->check(Between(1, 4096))
+      ->capture_default_str();
+  bench
+      .add_option("--depth", flags.depths,
+                  "Context lengths of further decode cases, in tokens, comma-separated")
+      ->delimiter(',')
+      ->check(Between(1, 1 << 24));
+  bench
+      .add_option("--depth-batch", flags.depth_batches,
+                  "Batch sizes of the --depth cases, comma-separated")
+      ->delimiter(',')
+      ->check(Between(1, 4096))
+      ->capture_default_str();
+  bench
+      .add_option(
+          "--prefill", flags.prefills,
+          "Prompt lengths of the prefill cases, in tokens, comma-separated; 0: no prefill cases")
+      ->delimiter(',')
+      ->check(Between(0, 1 << 20))
+      ->capture_default_str();
+  bench.add_option("--chunk", flags.chunk, "Tokens per prefill step")
+      ->check(Between(16, 1 << 16))
+      ->capture_default_str();
+  bench
+      .add_option("--repeat", flags.repeat,
+                  "Number of rounds over all cases; the best one is reported")
+      ->check(Between(1, 1000))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void AddBench(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* bench = app.add_subcommand(
-      "bench", "How fast a model runs here, beside what the machine could do at best");
-  CLI::Option* model = bench->add_option("--model", flags->model, "Model file or directory");
+      "bench", "Measure how fast a model runs, compared with the limits of this machine");
+  CLI::Option* model = bench->add_option(
+      "--model", flags->model, "Model file or directory, or a name that `hearth list` shows");
   model->required();
-  bench->add_option("--decode", flags->decode, "Steps of each decode case; 0 for none")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  bench->add_option("--batch", flags->batches, "Decode with so many sequences at once")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  bench->add_option("--depth", flags->depths, "Also decode after a context of so many tokens")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 24));
-  bench->add_option("--depth-batch", flags->depth_batches, "Sequences of the cases of --depth")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  bench->add_option("--prefill", flags->prefills, "Tokens of the prefill cases; 0 for none")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  bench->add_option("--chunk", flags->chunk, "Tokens per step of prefill")
-      ->check(CLI::Range(16, 1 << 16))
-      ->capture_default_str();
-  bench->add_option("--repeat", flags->repeat, "Rounds over all cases; the best counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  CLI::Option* phases = bench->add_flag("--phases", flags->phases,
-                                        "Also show where the time of a step goes, phase by phase");
-  CLI::Option* yardstick = bench->add_flag_callback(
-      "--yardstick",
+  AddCases(*bench, *flags);
+  CLI::Option* phases =
+      bench->add_flag("--phases", flags->phases, "Also show the time of each phase of a step");
+  CLI::Option* roofline = bench->add_flag_callback(
+      "--roofline,--yardstick",
       [flags, model] {
-        flags->only_yardsticks = true;
+        flags->only_rooflines = true;
         model->required(false);
       },
-      "Measure the machine alone, without a model");
-  phases->excludes(yardstick);
-  bench->add_option("--json", flags->json, "Also write every sample to this file");
-  bench->add_option("--html", flags->html, "Also write a page with pictures to this file");
-  bench->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
-  bench->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
-      ->check(CLI::Range(1, 1024));
+      "Measure only the machine, without a model");
+  phases->excludes(roofline);
+  bench->add_option("--json", flags->json, "JSON file for all samples");
+  bench->add_option("--html", flags->html, "HTML file for a report with charts");
+  bench->add_option("--isa", flags->hardware.isa,
+                    "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+  bench
+      ->add_option("--threads", flags->hardware.num_threads,
+                   "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
   AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.
   for (CLI::App* sub : bench->get_subcommands({})) {

@@ -4,16 +4,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 
 #include "app/commands.h"
-#include "app/load_output.h"
-#include "app/load_url.h"
+#include "app/flag_checks.h"
+#include "app/model_argument.h"
 #include "app/open_engine.h"
 #include "app/open_model.h"
+#include "app/server_key.h"
 #include "app/today.h"
 #include "engine/engine.h"
+#include "load/output.h"
+#include "load/url.h"
 #include "platform/file.h"
 #include "platform/usage.h"
 
@@ -27,7 +29,7 @@ struct Flags {
   int long_prompt = 0;
   double itl_target_ms = 200;
   int kv_tokens = 0;
-  CpuFlags cpu;
+  BackendFlags hardware;
   UrlOptions url;
   std::string api;  // empty: chat, or completions for token ids
 };
@@ -45,16 +47,18 @@ int KvTokens(const Flags& flags, int block_tokens) {
   return 2 * at_once * (LongestSequence(flags.load) + 2 * block_tokens);
 }
 
-Result<std::shared_ptr<Backend>> Open(const Flags& flags, CpuOptions& options, LoadReport& report,
-                                      SchedulerOptions& scheduler) {
-  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, "cpu"));
+Result<std::shared_ptr<Backend>> Open(const Flags& flags, BackendOptions options,
+                                      LoadReport& report, SchedulerOptions& scheduler) {
+  HEARTH_ASSIGN(const std::string path, ModelPath(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModelFor(path, "cpu"));
   report.model = model.spec.name.empty() ? flags.model : model.spec.name;
   scheduler.max_context = model.spec.max_context;
   scheduler.experts = ExpertsOf(model.spec);
-  const KvLayout layout = CpuKvLayout(model.spec);
-  const int64_t blocks = layout.BlocksUpTo(KvTokens(flags, layout.block_tokens));
-  options.kv_blocks = {static_cast<int>(blocks)};
-  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
+  options.max_rows = WidestStepRows(scheduler);
+  HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, options));
+  const int64_t blocks = plan.kv.BlocksUpTo(KvTokens(flags, plan.kv.block_tokens));
+  SetBlocks(plan.kv, static_cast<int>(blocks));
+  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan));
   return std::shared_ptr<Backend>(std::move(backend));
 }
 
@@ -79,7 +83,7 @@ Status Play(const Flags& flags, LoadTarget& target, const LoadClock& clock, Load
       if (!reply.problem.empty()) report.load.refusal = reply.problem;
     }
     if (is_answered) return Status();
-    return Error(Code::kExhausted, "nothing was answered: %s", report.load.refusal.c_str());
+    return Error(Code::kExhausted, "no request succeeded: %s", report.load.refusal.c_str());
   }
   report.long_prompt = flags.beside;
   report.long_prompt->prompt_tokens = flags.long_prompt;
@@ -117,11 +121,11 @@ Status LoadUrl(const Flags& flags, LoadReport& report) {
   UrlOptions options = flags.url;
   options.model = report.model = flags.model;
   options.is_chat = flags.api.empty() ? options.vocab_size == 0 : flags.api == "chat";
-  if (const char* key = std::getenv("HEARTH_API_KEY")) options.key = key;
+  HEARTH_ASSIGN(options.key, ServerKey(""));
   if (options.vocab_size > 0 && flags.long_prompt == 0 && flags.load.turns > 1) {
     return Error(Code::kInvalid,
-                 "--vocab-size needs --long-prompt or --turns 1: no server tells the ids of its "
-                 "answers, which later turns of chats repeat");
+                 "--vocab-size needs --long-prompt or --turns 1: later turns repeat the answers, "
+                 "and servers do not return their token ids");
   }
   report.url = options.url;
   report.date = TodayUtc();
@@ -137,18 +141,17 @@ Status Load(const Flags& flags) {
   report.options = flags.load;
   report.itl_target_s = flags.itl_target_ms * 1e-3;
   if (!flags.url.url.empty()) return LoadUrl(flags, report);
-  if (flags.model.empty()) return Error(Code::kInvalid, "--model or --url is needed");
-  CpuOptions cpu;
-  HEARTH_TRY(FillFrom(flags.cpu, cpu));
-  report.isa = NameOf(cpu.isa);
-  report.num_threads = cpu.num_threads;
+  if (flags.model.empty()) return Error(Code::kInvalid, "expected --model or --url, found neither");
+  HEARTH_ASSIGN(const BackendOptions wanted, OptionsFrom(flags.hardware));
+  report.isa = wanted.isa;
+  report.num_threads = wanted.num_threads;
   report.processor = ProcessorName();
   report.date = TodayUtc();
   EngineOptions options;
   HEARTH_ASSIGN(const std::shared_ptr<Backend> backend,
-                Open(flags, cpu, report, options.scheduler));
+                Open(flags, wanted, report, options.scheduler));
   options.scheduler.itl_target_us = static_cast<int64_t>(1e3 * flags.itl_target_ms);
-  options.scheduler.max_step_tokens = cpu.max_step_tokens;
+  options.scheduler.max_step_tokens = wanted.max_step_tokens;
   options.admission.max_wait_s = 1e9;  // a load waits as long as it takes
   const LoadClock clock;
   auto metered = std::make_unique<MeteredBackend>(backend, clock);
@@ -175,73 +178,87 @@ Status Load(const Flags& flags) {
 
 void AddUrl(CLI::App& sub, Flags& flags) {
   UrlOptions& url = flags.url;
-  sub.add_option("--url", url.url,
-                 "A server of OpenAI's API instead of an engine in this process; its key, if any, "
-                 "in HEARTH_API_KEY. --model is then the name to ask for");
-  sub.add_option("--api", flags.api, "chat or completions; default chat, completions for ids")
-      ->check(CLI::IsMember({"chat", "completions"}));
   sub.add_option(
-         "--vocab-size", url.vocab_size,
-         "With --url and --long-prompt or --turns 1: prompts are random token ids below this "
-         "instead of words, as many as were asked for to the last one")
-      ->check(CLI::Range(2, 1 << 24));
-  sub.add_flag("!--heed-eos", url.ignores_end, "Do not ask the server for answers of full length");
+      "--url", url.url,
+      "URL of an OpenAI-compatible server to measure instead of an engine in this process. --model "
+      "is then the model name in requests; an API key is read from HEARTH_API_KEY");
+  sub.add_option("--api", flags.api, "API to use; default: chat, or completions with --vocab-size")
+      ->check(CLI::IsMember({"chat", "completions"}));
+  sub.add_option("--vocab-size", url.vocab_size,
+                 "Send random token ids below this number instead of words, for prompts of exact "
+                 "length; needs --url, and --long-prompt or --turns 1")
+      ->check(Between(2, 1 << 24));
+  sub.add_flag_callback(
+      "--heed-eos", [to = &url] { to->ignores_end = false; },
+      "Let the model end its answers: do not send ignore_eos");
 }
 
 void AddSizes(CLI::App& sub, Flags& flags) {
   LoadOptions& load = flags.load;
   const auto add = [&](const char* name, int& value, int least, const char* what) {
-    sub.add_option(name, value, what)->check(CLI::Range(least, 1 << 24))->capture_default_str();
+    sub.add_option(name, value, what)->check(Between(least, 1 << 24))->capture_default_str();
   };
-  add("--turns", load.turns, 1, "Questions in each chat");
-  add("--apps", load.apps, 1, "Preambles that chats share");
-  add("--preamble-tokens", load.preamble_tokens, 2, "Mean length of a preamble");
-  add("--user-tokens", load.user_tokens, 1, "Mean length of a question");
-  add("--answer-tokens", load.answer_tokens, 1, "Mean length of an answer");
-  add("--streams", flags.beside.streams, 1, "With --long-prompt: streams that decode meanwhile");
-  add("--prompts", flags.beside.prompts, 1, "With --long-prompt: so many arrive at once");
-  sub.add_option("--think", load.think_s, "Mean seconds between an answer and the next question")
-      ->check(CLI::Range(0.0, 3600.0));
-  sub.add_option("--seed", load.seed, "Same seed, same chats")->capture_default_str();
+  add("--turns", load.turns, 1, "Questions per chat");
+  add("--apps", load.apps, 1, "Number of different preambles shared by the chats");
+  add("--preamble-tokens", load.preamble_tokens, 2, "Mean length of a preamble, in tokens");
+  add("--user-tokens", load.user_tokens, 1, "Mean length of a question, in tokens");
+  add("--answer-tokens", load.answer_tokens, 1, "Mean length of an answer, in tokens");
+  add("--streams", flags.beside.streams, 1, "Number of running replies beside --long-prompt");
+  add("--prompts", flags.beside.prompts, 1,
+      "Number of long prompts that arrive at once, with --long-prompt");
+  sub.add_option("--think", load.think_s,
+                 "Mean time between an answer and the next question, in seconds")
+      ->check(Between(0.0, 3600.0));
+  sub.add_option("--seed", load.seed, "Random seed; the same seed gives the same chats")
+      ->capture_default_str();
 }
 
 }  // namespace
 
 void AddBenchLoad(CLI::App& bench, Command& chosen) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* sub = bench.add_subcommand(
-      "load", "Chats on an engine or a server: first token, between tokens, throughput, hits");
-  sub->add_option("--model", flags->model, "Model file or directory");
+  CLI::App* sub =
+      bench.add_subcommand("load",
+                           "Simulate chats on an engine or a server; measure time to first token, "
+                           "time between tokens, throughput and cache hits");
+  sub->add_option("--model", flags->model,
+                  "Model file or directory, or a name that `hearth list` shows");
   AddUrl(*sub, *flags);
-  CLI::Option* clients = sub->add_option("--clients", flags->load.clients,
-                                         "Chats at a time; the next one starts when "
-                                         "one ends")
-                             ->check(CLI::Range(1, 4096))
-                             ->capture_default_str();
-  sub->add_option("--rate", flags->load.rate, "Instead: so many new chats per second, at random")
-      ->check(CLI::Range(1e-6, 1e6))
+  CLI::Option* clients =
+      sub->add_option("--clients", flags->load.clients,
+                      "Number of concurrent chats; a new one starts when one ends")
+          ->check(Between(1, 4096))
+          ->capture_default_str();
+  sub->add_option("--rate", flags->load.rate,
+                  "Mean number of new chats per second, at random times, instead of --clients")
+      ->check(Between(1e-6, 1e6))
       ->excludes(clients);
-  sub->add_option("--chats", flags->load.chats, "In all; default two per client, 20 with --rate")
-      ->check(CLI::Range(1, 1 << 24));
+  sub->add_option("--chats", flags->load.chats,
+                  "Total number of chats; default: two per client, or 20 with --rate")
+      ->check(Between(1, 1 << 24));
   AddSizes(*sub, *flags);
   sub->add_option("--long-prompt", flags->long_prompt,
-                  "Instead of chats: streams decode and a prompt of so many tokens arrives")
-      ->check(CLI::Range(1, 1 << 24));
-  sub->add_option("--time-limit", flags->beside.limit_s,
-                  "With --long-prompt: seconds, then it ends wherever it is")
-      ->check(CLI::Range(1.0, 86400.0))
+                  "Length of a long prompt, in tokens, that arrives while replies are running; "
+                  "measured instead of chats")
+      ->check(Between(1, 1 << 24));
+  sub->add_option("--time-limit", flags->beside.limit_s, "Time limit of --long-prompt, in seconds")
+      ->check(Between(1.0, 86400.0))
       ->capture_default_str();
-  sub->add_option("--itl-target", flags->itl_target_ms,
-                  "Milliseconds between tokens that the engine aims at; with --url, to compare")
-      ->check(CLI::Range(1.0, 1e6))
+  sub->add_option(
+         "--itl-target", flags->itl_target_ms,
+         "Target maximum gap between streamed tokens, in ms; with --url only for comparison")
+      ->check(Between(1.0, 1e6))
       ->capture_default_str();
-  sub->add_option("--kv-tokens", flags->kv_tokens, "KV memory; default: enough for everybody")
-      ->check(CLI::Range(256, 1 << 28));
-  sub->add_option("--json", flags->json, "Also write everything measured to this file");
-  sub->add_option("--html", flags->html, "Also write a page with pictures to this file");
-  sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
-  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
-      ->check(CLI::Range(1, 1024));
+  sub->add_option("--kv-tokens", flags->kv_tokens,
+                  "KV cache size, in tokens; default: enough for all chats")
+      ->check(Between(256, 1 << 28));
+  sub->add_option("--json", flags->json, "JSON file for all measurements");
+  sub->add_option("--html", flags->html, "HTML file for a report with charts");
+  sub->add_option("--isa", flags->hardware.isa,
+                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+  sub->add_option("--threads", flags->hardware.num_threads,
+                  "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
   sub->callback([&chosen, flags] { chosen = [flags] { return Load(*flags); }; });
 }
 

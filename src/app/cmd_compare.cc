@@ -10,7 +10,9 @@
 
 #include "app/commands.h"
 #include "app/divergence.h"
+#include "app/flag_checks.h"
 #include "app/lone_sequence.h"
+#include "app/model_argument.h"
 #include "app/open_model.h"
 #include "app/text_pieces.h"
 #include "model/reference.h"
@@ -22,7 +24,7 @@ struct Flags {
   std::string model, text;
   int context = 256, most_tokens = 0;
   double least_top1 = 0, most_kl = INFINITY;
-  CpuFlags cpu;
+  BackendFlags hardware;
 };
 
 // One piece of text, its logits on the CPU backend, and how far they lie from the reference's.
@@ -45,7 +47,7 @@ void CompareWithReference(const Model& model, Comparison& comparison) {
 
 // The reference takes one thread per piece; it is what takes the time.
 Result<Divergence> CompareAll(const Model& model, const TextPieces& text, const Flags& flags) {
-  HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model, flags.cpu, text.context));
+  HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model, flags.hardware, text.context));
   const size_t at_once = std::max(1u, std::thread::hardware_concurrency());
   Divergence sum;
   for (size_t first = 0; first < text.pieces.size(); first += at_once) {
@@ -72,20 +74,22 @@ Result<Divergence> CompareAll(const Model& model, const TextPieces& text, const 
 }
 
 Status Compare(const Flags& flags) {
-  HEARTH_ASSIGN(const Model model, OpenCheckedModel(flags.model));
+  HEARTH_ASSIGN(const std::string path, ModelPath(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenCheckedModel(path));
   HEARTH_ASSIGN(const TextPieces text,
-                ReadTextPieces(model, flags.model, flags.text, flags.context, flags.most_tokens));
-  if (text.pieces.empty()) return Error(Code::kInvalid, "%s: no text", flags.text.c_str());
+                ReadTextPieces(model, path, flags.text, flags.context, flags.most_tokens));
+  if (text.pieces.empty())
+    return Error(Code::kInvalid, "%s: the text has no tokens", flags.text.c_str());
   HEARTH_ASSIGN(const Divergence found, CompareAll(model, text, flags));
   fmt::print("tokens {}\ntop-1 agreement {:.4f} %\nmean KL {:.3e}\nmax KL {:.3e}\nNMSE {:.3e}\n",
              found.rows(), 100 * found.top1(), found.mean_kl(), found.max_kl(), found.nmse());
   if (!(found.top1() >= flags.least_top1)) {
-    return Error(Code::kExhausted, "top-1 agreement is %.4f, the least wanted %.4f", found.top1(),
+    return Error(Code::kExhausted, "top-1 agreement is %.4f, below --min-top1 %.4f", found.top1(),
                  flags.least_top1);
   }
   if (!(found.mean_kl() <= flags.most_kl)) {
-    return Error(Code::kExhausted, "mean KL is %.3e, the most wanted %.3e", found.mean_kl(),
-                 flags.most_kl);
+    return Error(Code::kExhausted, "mean KL divergence is %.3e, above --max-kl %.3e",
+                 found.mean_kl(), flags.most_kl);
   }
   return Status();
 }
@@ -95,21 +99,28 @@ Status Compare(const Flags& flags) {
 void AddCompare(CLI::App& eval, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* sub = eval.add_subcommand(
-      "compare", "How far the CPU backend's predictions lie from the reference's, on a text");
-  sub->add_option("--model", flags->model, "Model file or directory")->required();
-  sub->add_option("--text", flags->text, "A text file")->required();
-  sub->add_option("--tokens", flags->most_tokens, "Only so many tokens of the text")
-      ->check(CLI::Range(1, 1 << 30));
-  sub->add_option("--context", flags->context, "Tokens per piece; pieces do not overlap")
-      ->check(CLI::Range(2, 1 << 20))
+      "compare", "Compare the CPU backend's predictions with the reference's on a text");
+  sub->add_option("--model", flags->model,
+                  "Model file or directory, or a name that `hearth list` shows")
+      ->required();
+  sub->add_option("--text", flags->text, "Text file")->required();
+  sub->add_option("--tokens", flags->most_tokens,
+                  "Number of tokens to compare; default: the whole text")
+      ->check(Between(1, 1 << 30));
+  sub->add_option("--context", flags->context,
+                  "Length of the pieces the text is cut into, in tokens")
+      ->check(Between(2, 1 << 20))
       ->capture_default_str();
-  sub->add_option("--min-top1", flags->least_top1, "Fail below this share of equal first choices")
-      ->check(CLI::Range(0.0, 1.0));
-  sub->add_option("--max-kl", flags->most_kl, "Fail above this mean divergence, in nats")
+  sub->add_option("--min-top1", flags->least_top1, "Fail if top-1 agreement is below this share")
+      ->check(Between(0.0, 1.0));
+  sub->add_option("--max-kl", flags->most_kl,
+                  "Fail if the mean KL divergence is above this, in nats")
       ->check(CLI::NonNegativeNumber);
-  sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
-  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
-      ->check(CLI::Range(1, 1024));
+  sub->add_option("--isa", flags->hardware.isa,
+                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+  sub->add_option("--threads", flags->hardware.num_threads,
+                  "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
   sub->callback([&chosen, flags] { chosen = [flags] { return Compare(*flags); }; });
 }
 

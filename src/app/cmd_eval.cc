@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/flag_checks.h"
 #include "app/lone_sequence.h"
+#include "app/model_argument.h"
 #include "app/open_model.h"
 #include "model/reference.h"
 #include "platform/file.h"
@@ -20,7 +22,7 @@ struct LogitsOptions {
   std::string model, tokens, out, dump;
   std::string backend = "reference";
   bool yarn_truncate = false;
-  CpuFlags cpu;
+  BackendFlags hardware;
   int chunk = 512;
 };
 
@@ -68,8 +70,9 @@ Result<std::vector<Token>> ReadTokens(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   HEARTH_ASSIGN(const std::string bytes, ReadTextFile(path, kMaxBytes));
   if (bytes.empty() || bytes.size() % sizeof(Token) != 0) {
-    return Error(Code::kInvalid, "%s: %zu bytes are no list of 32-bit token ids", path.c_str(),
-                 bytes.size());
+    return Error(Code::kInvalid,
+                 "%s: %zu bytes are not a list of 32-bit token ids: expected a multiple of 4",
+                 path.c_str(), bytes.size());
   }
   std::vector<Token> tokens(bytes.size() / sizeof(Token));
   std::memcpy(tokens.data(), bytes.data(), bytes.size());
@@ -91,14 +94,14 @@ Reference::Observer DumpInto(const std::string& directory) {
 Status EvalOnCpu(const Model& model, std::span<const Token> tokens, const LogitsOptions& options,
                  ArrayWriter& writer) {
   if (!options.dump.empty()) {
-    return Error(Code::kInvalid, "--dump: only the reference shows intermediate results");
+    return Error(Code::kInvalid, "--dump needs --backend reference");
   }
   if (tokens.size() > static_cast<size_t>(model.spec.max_context)) {
-    return Error(Code::kInvalid, "%zu tokens do not fit the model's context of %d", tokens.size(),
-                 model.spec.max_context);
+    return Error(Code::kInvalid, "%zu tokens do not fit the model's context length of %d",
+                 tokens.size(), model.spec.max_context);
   }
   HEARTH_ASSIGN(LoneSequence sequence,
-                LoneSequence::Make(model, options.cpu, static_cast<int>(tokens.size())));
+                LoneSequence::Make(model, options.hardware, static_cast<int>(tokens.size())));
   return sequence.Append(tokens, options.chunk, true, [&writer](std::span<const float> logits) {
     writer.Add(std::vector<double>(logits.begin(), logits.end()));
   });
@@ -107,16 +110,15 @@ Status EvalOnCpu(const Model& model, std::span<const Token> tokens, const Logits
 Status EvalLogits(const LogitsOptions& options) {
   const bool as_float = options.out.ends_with(".f32");
   if (!as_float && !options.out.ends_with(".f64")) {
-    return Error(Code::kInvalid,
-                 "--out %s: the name must end in .f32 or .f64, which says how "
-                 "numbers are written",
+    return Error(Code::kInvalid, "--out %s: expected a name that ends in .f32 or .f64",
                  options.out.c_str());
   }
   HEARTH_ASSIGN(const std::vector<Token> tokens, ReadTokens(options.tokens));
-  HEARTH_ASSIGN(Model model, OpenModelFor(options.model, options.backend));
+  HEARTH_ASSIGN(const std::string path, ModelPath(options.model));
+  HEARTH_ASSIGN(Model model, OpenModelFor(path, options.backend));
   if (options.yarn_truncate) {
     if (model.spec.rope.scaling != RopeScaling::kYarn) {
-      return Error(Code::kInvalid, "--yarn-truncate: %s uses no YaRN", options.model.c_str());
+      return Error(Code::kInvalid, "--yarn-truncate: %s does not use YaRN", options.model.c_str());
     }
     model.spec.rope.yarn_truncate = true;
   }
@@ -139,28 +141,41 @@ Status EvalLogits(const LogitsOptions& options) {
 }  // namespace
 
 void AddEval(CLI::App& app, Command& chosen) {
-  CLI::App* eval = app.add_subcommand("eval", "Measure a model");
+  CLI::App* eval = app.add_subcommand("eval", "Measure the quality of a model's predictions");
   eval->require_subcommand(1);
   AddPerplexity(*eval, chosen);
   AddCompare(*eval, chosen);
   auto options = std::make_shared<LogitsOptions>();
   CLI::App* logits = eval->add_subcommand(
-      "logits", "Write the logits after every token: raw little-endian, a row per position");
-  logits->add_option("--model", options->model, "Model file or directory")->required();
-  logits->add_option("--tokens", options->tokens, "Token ids, raw little-endian int32")->required();
-  logits->add_option("--out", options->out, "Output, NAME.f64 or NAME.f32")->required();
+      "logits",
+      "Write the logits after every token to a file: raw little-endian, one row per position");
+  logits
+      ->add_option("--model", options->model,
+                   "Model file or directory, or a name that `hearth list` shows")
+      ->required();
+  logits->add_option("--tokens", options->tokens, "File of token ids: raw little-endian int32")
+      ->required();
+  logits
+      ->add_option("--out", options->out, "Output file: NAME.f64 for doubles, NAME.f32 for floats")
+      ->required();
   logits->add_option("--backend", options->backend, "Compute backend")
       ->check(CLI::IsMember({"reference", "cpu"}))
       ->capture_default_str();
   logits->add_flag("--yarn-truncate", options->yarn_truncate,
-                   "Round YaRN's bounds to whole pairs, as llama.cpp does for gpt-oss");
+                   "Round YaRN's bounds to whole dimension pairs, as llama.cpp does for gpt-oss");
   logits->add_option("--dump", options->dump,
-                     "Also write every named intermediate result into this directory");
-  logits->add_option("--isa", options->cpu.isa, "cpu: scalar, avx2, avx512 or amx");
-  logits->add_option("--threads", options->cpu.num_threads, "cpu: number of threads")
-      ->check(CLI::Range(1, 1024));
-  logits->add_option("--chunk", options->chunk, "cpu: tokens per step; changes no bit")
-      ->check(CLI::Range(1, 2048))
+                     "Directory for all named intermediate results (reference backend only)");
+  logits->add_option("--isa", options->hardware.isa,
+                     "Instruction set of the CPU backend: scalar, avx2, avx512 or amx; default: "
+                     "the best this CPU has");
+  logits
+      ->add_option("--threads", options->hardware.num_threads,
+                   "Number of threads of the CPU backend")
+      ->check(Between(1, 1024));
+  logits
+      ->add_option("--chunk", options->chunk,
+                   "Tokens per step of the CPU backend; does not change the result")
+      ->check(Between(1, 2048))
       ->capture_default_str();
   logits->callback([&chosen, options] { chosen = [options] { return EvalLogits(*options); }; });
 }

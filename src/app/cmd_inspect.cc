@@ -8,7 +8,9 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/model_argument.h"
 #include "app/open_model.h"
+#include "app/open_sampling.h"
 #include "base/json.h"
 #include "model/costs.h"
 
@@ -81,7 +83,14 @@ Json ShapeJson(const ModelSpec& spec) {
                     {"tied_head", spec.tied_head}};
 }
 
-Json Report(const Model& model, const std::string& path) {
+Json SamplingJson(const SamplingDefaults& sampling) {
+  JsonObject out;
+  for (const auto& [name, value] : NamedSettings(sampling)) out.push_back({name, value});
+  if (!sampling.source.empty()) out.push_back({"source", sampling.source});
+  return out;
+}
+
+Json Report(const Model& model, const std::string& path, const SamplingDefaults& sampling) {
   const ModelCosts costs = CostsOf(model);
   JsonArray mix;
   for (const auto& [name, share] : QuantMix(*model.file)) {
@@ -91,7 +100,7 @@ Json Report(const Model& model, const std::string& path) {
   return JsonObject{
       {"model", path},
       {"format", NameOf(model.file->format())},
-      {"family", NameOf(model.spec.family)},
+      {"family", model.spec.family},
       {"name", model.spec.name},
       {"shards", model.file->num_shards()},
       {"file_bytes", model.file->file_bytes()},
@@ -100,6 +109,7 @@ Json Report(const Model& model, const std::string& path) {
       {"active_parameters", costs.active_parameters},
       {"shape", ShapeJson(model.spec)},
       {"quantisation", std::move(mix)},
+      {"sampling", SamplingJson(sampling)},
       {"weight_bytes", costs.weight_bytes},
       {"bytes_per_decoded_token", costs.decode_bytes},
       {"kv_bytes_per_token", costs.kv_bytes_per_token},
@@ -107,6 +117,10 @@ Json Report(const Model& model, const std::string& path) {
       {"memory_bytes", JsonObject{{"weights", costs.weight_bytes},
                                   {"kv_at_max_context", kv},
                                   {"total_at_max_context", costs.weight_bytes + kv}}}};
+}
+
+void PrintSampling(const SamplingDefaults& sampling) {
+  if (!sampling.source.empty()) fmt::print("sampling    {}\n", DescribeSampling(sampling));
 }
 
 std::string Gib(int64_t bytes) {
@@ -148,7 +162,7 @@ void Print(const Model& model, const std::string& path) {
   fmt::print("format      {}, {} shard{}, {} tensors, {}\n", NameOf(model.file->format()),
              model.file->num_shards(), model.file->num_shards() == 1 ? "" : "s",
              model.file->tensors().size(), Gib(static_cast<int64_t>(model.file->file_bytes())));
-  fmt::print("family      {}{}\n", NameOf(spec.family),
+  fmt::print("family      {}{}\n", spec.family,
              spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
   fmt::print("parameters  {}, {} active per token\n", Count(costs.parameters),
              Count(costs.active_parameters));
@@ -169,11 +183,15 @@ void Print(const Model& model, const std::string& path) {
 }
 
 Status Inspect(const Options& options) {
-  HEARTH_ASSIGN(const Model model, OpenModel(options.model));
+  HEARTH_ASSIGN(const std::string path, ModelPath(options.model));
+  HEARTH_ASSIGN(const Model model, OpenModel(path));
+  HEARTH_ASSIGN(const SamplingDefaults sampling,
+                OpenSamplingDefaults(TextSource::Of(*model.file, path)));
   if (options.json) {
-    fmt::print("{}\n", WriteJson(Report(model, options.model), 2));
+    fmt::print("{}\n", WriteJson(Report(model, path, sampling), 2));
   } else {
-    Print(model, options.model);
+    Print(model, path);
+    PrintSampling(sampling);
   }
   return Status();
 }
@@ -183,11 +201,13 @@ Status Inspect(const Options& options) {
 void AddInspect(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
-      "inspect", "Show what a model file holds: family, shapes, formats, memory. Reads no weights");
+      "inspect",
+      "Show a model's family, shapes, weight formats and memory use, without reading its weights");
   sub->add_option("model", options->model,
-                  "A .gguf file, a Hugging Face directory, or OpenAI's original one")
+                  "GGUF file, Hugging Face directory, directory in OpenAI's original layout, or a "
+                  "name that `hearth list` shows")
       ->required();
-  sub->add_flag("--json", options->json, "Print JSON for programs");
+  sub->add_flag("--json", options->json, "Print JSON");
   sub->callback([&chosen, options] { chosen = [options] { return Inspect(*options); }; });
 }
 

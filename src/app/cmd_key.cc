@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/commands.h"
+#include "app/flag_checks.h"
 #include "base/json.h"
 #include "platform/file.h"
 #include "server/access/keys.h"
@@ -21,9 +22,11 @@ struct KeyFlags {
   KeyLimits limits;
 };
 
-// The entry goes into the file, which stays as it is when anything is wrong with either.
+// The entry goes into the file, which stays as it is when anything is wrong with either. Of several
+// that run at the same time each adds its own.
 Status AddEntry(const std::string& path, const std::string& entry) {
   constexpr size_t kMaxBytes = size_t{16} << 20;
+  HEARTH_ASSIGN(const FolderLock lock, FolderLock::Take(path));
   std::string text = R"({"keys": []})";
   if (FileExists(path)) {
     HEARTH_ASSIGN(text, ReadTextFile(path, kMaxBytes));
@@ -36,7 +39,7 @@ Status AddEntry(const std::string& path, const std::string& entry) {
   }
   const std::string after = WriteJson(json, 2) + "\n";
   HEARTH_TRY(KeyRing::Parse(after).Within(path).status());  // the id may be taken
-  return WriteFileAtomically(path, std::as_bytes(std::span(after)));
+  return WriteFileAtomically(path, std::as_bytes(std::span(after)), FileReaders::kOwner);
 }
 
 Status MakeKey(const KeyFlags& flags) {
@@ -64,27 +67,31 @@ Status MakeKey(const KeyFlags& flags) {
 void AddKey(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<KeyFlags>();
   KeyLimits& limits = flags->limits;
-  CLI::App* sub = app.add_subcommand("key", "Make an API key for hearth serve");
-  sub->add_option("id", flags->id, "A name for logs, metrics and limits")->required();
+  CLI::App* sub = app.add_subcommand("key", "Make an API key for `hearth serve`");
+  sub->add_option("id", flags->id, "Name of the key in logs, metrics and limits")->required();
   sub->add_option("--keys", flags->keys_path,
-                  "Add it to this file, made if need be; else its entry is printed");
-  sub->add_flag("--admin", flags->is_admin, "May also administer the server");
+                  "File to add the key to, created if missing; default: print its entry");
+  sub->add_flag("--admin", flags->is_admin,
+                "Make it an admin key, which may also read /metrics and /status");
   const auto limit = [&](const char* name, auto& to, const char* help) {
-    sub->add_option(name, to, help)->check(CLI::Range(1, 1 << 30));
+    sub->add_option(name, to, help)->check(Between(1, 1 << 30));
   };
-  limit("--max-concurrent", limits.max_concurrent, "Replies at a time; none unless given");
-  limit("--requests-per-minute", limits.requests_per_minute, "None unless given");
+  limit("--max-concurrent", limits.max_concurrent,
+        "Maximum number of replies at a time; default: unlimited");
+  limit("--requests-per-minute", limits.requests_per_minute,
+        "Maximum number of requests per minute; default: unlimited");
   limit("--tokens-per-minute", limits.tokens_per_minute,
-        "Of prompts and replies together; none unless given");
+        "Maximum number of tokens per minute, prompts and replies together; default: unlimited");
   limit("--max-tokens-per-request", limits.max_tokens_per_request,
-        "Prompt and reply together; none unless given");
+        "Maximum number of tokens per request, prompt and reply together; default: unlimited");
   std::map<std::string, Priority> classes;
   for (int i = 0; i < kNumPriorities; ++i) {
     classes.emplace(NameOf(static_cast<Priority>(i)), static_cast<Priority>(i));
   }
   sub->add_option("--max-priority", limits.max_priority,
-                  "The best class its requests may have: urgent, normal (unless given), low, idle")
-      ->transform(CLI::CheckedTransformer(classes));
+                  "Highest priority of the key's requests, from urgent to idle; default: normal")
+      ->type_name("CLASS")
+      ->transform(NamedValue(classes));
   sub->callback([&chosen, flags] { chosen = [flags] { return MakeKey(*flags); }; });
 }
 

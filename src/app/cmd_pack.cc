@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/flag_checks.h"
+#include "app/model_argument.h"
 #include "app/open_backend.h"
 #include "app/open_model.h"
 #include "base/json.h"
@@ -19,17 +21,19 @@ namespace {
 
 struct PackFlags {
   std::string in, out;
-  CpuFlags cpu;
+  BackendFlags hardware;
 };
 
-// What a directory holds beside its weights that a model cannot talk without.
+// What a directory holds beside its weights that a model cannot talk without, and how it is meant
+// to be sampled.
 Result<std::vector<NamedText>> TextsOf(const std::string& path, const WeightFile& file) {
   std::vector<NamedText> texts;
   if (file.config() == nullptr) return texts;
   texts.push_back({"config.json", WriteJson(*file.config())});
   const std::string directory = IsDirectory(path) ? path : path.substr(0, path.rfind('/') + 1);
   constexpr size_t kMaxBytes = size_t{64} << 20;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+                           "generation_config.json"}) {
     const std::string from = directory.empty() ? name : directory + "/" + name;
     if (!FileExists(from)) continue;
     HEARTH_ASSIGN(std::string text, ReadTextFile(from, kMaxBytes));
@@ -44,20 +48,22 @@ void ShowWriting(int64_t done, int64_t total) {
                done == total ? "\r\x1b[K" : "");
 }
 
-Status Pack(const PackFlags& flags) {
+Status Pack(PackFlags flags) {
+  HEARTH_ASSIGN(flags.in, ModelPath(flags.in));
   HEARTH_ASSIGN(const Model model, OpenModel(flags.in));
   if (model.file->packed() != nullptr) {
-    return Error(Code::kInvalid, "%s: packed already", flags.in.c_str());
+    return Error(Code::kInvalid, "%s is already a packed file: use it as it is", flags.in.c_str());
   }
   if (IsDirectory(flags.out)) {
-    return Error(Code::kInvalid, "%s: is a directory", flags.out.c_str());
+    return Error(Code::kInvalid, "%s is a directory: expected the name of a file to write",
+                 flags.out.c_str());
   }
   HEARTH_ASSIGN(const std::vector<NamedText> texts, TextsOf(flags.in, *model.file));
   HEARTH_ASSIGN(const std::vector<PackedSource> sources, SourcesOf(*model.file, texts));
-  CpuOptions options;
-  HEARTH_TRY(FillFrom(flags.cpu, options));
-  options.max_step_tokens = 0;
-  HEARTH_TRY(CheckFits(PlanMemory(model, options), UsableMemoryBytes()).Within(flags.in));
+  HEARTH_ASSIGN(BackendOptions options, OptionsFrom(flags.hardware));
+  options.max_step_tokens = options.max_rows = 0;
+  HEARTH_ASSIGN(const BackendPlan plan, PlanBackend(model, options));
+  HEARTH_TRY(CheckFits(plan, UsableMemoryBytes()).Within(flags.in));
   ThreadPool pool(options.num_threads);
   HEARTH_ASSIGN(const std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, pool, options.on_progress).Within(flags.in));
@@ -74,14 +80,18 @@ Status Pack(const PackFlags& flags) {
 void AddPack(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<PackFlags>();
   CLI::App* sub = app.add_subcommand(
-      "pack",
-      "Arrange a model for the CPU once and write it to a file that every command takes as a "
-      "model. It starts in seconds, is checked by hash at every start, and gives the same bits. "
-      "Needs the memory and the disk space of the weights; an old OUT is replaced in one step");
-  sub->add_option("in", flags->in, "A .gguf file or a directory with safetensors")->required();
-  sub->add_option("out", flags->out, "The packed file")->required();
-  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
-      ->check(CLI::Range(1, 1024));
+      "pack", "Convert a model to the layout the CPU backend uses, so that it loads in seconds");
+  sub->add_option("in", flags->in,
+                  "GGUF file, directory with safetensors, or a name that `hearth list` shows")
+      ->required();
+  sub->add_option("out", flags->out, "Packed file to write")->required();
+  sub->add_option("--threads", flags->hardware.num_threads,
+                  "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
+  sub->footer(
+      "Every command accepts the packed file as a model. Its output is bit for bit the same, and "
+      "its hashes are\nchecked at every start. Packing needs as much memory and disk space as the "
+      "weights; an existing output file\nis replaced atomically.");
   sub->callback([&chosen, flags] { chosen = [flags] { return Pack(*flags); }; });
 }
 

@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/flag_checks.h"
 #include "app/lone_sequence.h"
+#include "app/model_argument.h"
 #include "app/open_model.h"
 #include "app/text_pieces.h"
 #include "model/reference.h"
@@ -19,7 +21,7 @@ namespace {
 struct Flags {
   std::string model, text, backend = "cpu";
   int context = 512;
-  CpuFlags cpu;
+  BackendFlags hardware;
 };
 
 // -ln of the probability the logits give `token`.
@@ -54,7 +56,7 @@ Status Add(const Model& model, const Flags& flags, std::span<const Token> piece,
                             [&](int, std::span<const double> logits) { count(logits); });
   }
   if (!sequence) {
-    HEARTH_ASSIGN(LoneSequence made, LoneSequence::Make(model, flags.cpu, flags.context));
+    HEARTH_ASSIGN(LoneSequence made, LoneSequence::Make(model, flags.hardware, flags.context));
     sequence.emplace(std::move(made));
   }
   sequence->Rewind(0);
@@ -62,9 +64,9 @@ Status Add(const Model& model, const Flags& flags, std::span<const Token> piece,
 }
 
 Status Perplexity(const Flags& flags) {
-  HEARTH_ASSIGN(const Model model, OpenModelFor(flags.model, flags.backend));
-  HEARTH_ASSIGN(const TextPieces text,
-                ReadTextPieces(model, flags.model, flags.text, flags.context));
+  HEARTH_ASSIGN(const std::string path, ModelPath(flags.model));
+  HEARTH_ASSIGN(const Model model, OpenModelFor(path, flags.backend));
+  HEARTH_ASSIGN(const TextPieces text, ReadTextPieces(model, path, flags.text, flags.context));
   Flags adjusted = flags;
   adjusted.context = text.context;
   Sum sum;
@@ -73,7 +75,8 @@ Status Perplexity(const Flags& flags) {
     HEARTH_TRY(Add(model, adjusted, piece, sequence, sum));
   }
   if (sum.tokens == 0) {
-    return Error(Code::kInvalid, "%s: too short, nothing to predict", flags.text.c_str());
+    return Error(Code::kInvalid, "%s: the text is too short: no token to predict",
+                 flags.text.c_str());
   }
   const double mean = sum.surprise / static_cast<double>(sum.tokens);
   fmt::print("perplexity {:.4f}\ntokens {}\nbits per byte {:.4f}\ncontext {}\n", std::exp(mean),
@@ -87,18 +90,23 @@ Status Perplexity(const Flags& flags) {
 void AddPerplexity(CLI::App& eval, Command& chosen) {
   auto flags = std::make_shared<Flags>();
   CLI::App* sub =
-      eval.add_subcommand("perplexity", "How well a model predicts a text; lower is better");
-  sub->add_option("--model", flags->model, "Model file or directory")->required();
-  sub->add_option("--text", flags->text, "A text file")->required();
-  sub->add_option("--context", flags->context, "Tokens per piece; pieces do not overlap")
-      ->check(CLI::Range(2, 1 << 20))
+      eval.add_subcommand("perplexity", "Perplexity of a model on a text; lower is better");
+  sub->add_option("--model", flags->model,
+                  "Model file or directory, or a name that `hearth list` shows")
+      ->required();
+  sub->add_option("--text", flags->text, "Text file")->required();
+  sub->add_option("--context", flags->context,
+                  "Length of the pieces the text is cut into, in tokens")
+      ->check(Between(2, 1 << 20))
       ->capture_default_str();
   sub->add_option("--backend", flags->backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
-  sub->add_option("--isa", flags->cpu.isa, "scalar, avx2, avx512 or amx; default the best here");
-  sub->add_option("--threads", flags->cpu.num_threads, "Default: one per core the cgroup allows")
-      ->check(CLI::Range(1, 1024));
+  sub->add_option("--isa", flags->hardware.isa,
+                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+  sub->add_option("--threads", flags->hardware.num_threads,
+                  "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
   sub->callback([&chosen, flags] { chosen = [flags] { return Perplexity(*flags); }; });
 }
 

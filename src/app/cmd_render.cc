@@ -9,10 +9,13 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/flag_checks.h"
+#include "app/model_argument.h"
 #include "app/open_format.h"
 #include "app/open_tokenizer.h"
-#include "app/terminal.h"
+#include "app/text_source.h"
 #include "base/json.h"
+#include "base/terminal.h"
 
 namespace hearth {
 namespace {
@@ -23,17 +26,6 @@ struct RenderFlags {
   bool wants_text = false;
   bool keeps_reasoning = false;
 };
-
-bool IsDate(const std::string& text) {
-  if (text.size() != 10) return false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_dash = i == 4 || i == 7;
-    if (is_dash ? text[i] != '-' : (text[i] < '0' || text[i] > '9')) return false;
-  }
-  const std::string month = text.substr(5, 2);
-  const std::string day = text.substr(8, 2);
-  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
-}
 
 std::string IdArray(const std::vector<Token>& tokens) {
   std::string out = "[";
@@ -61,10 +53,14 @@ std::string TextOf(const std::vector<Token>& tokens, const Tokenizer& tokenizer,
 }
 
 Status Render(const RenderFlags& flags) {
-  const std::string& path = flags.tokenizer.empty() ? flags.model : flags.tokenizer;
-  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(path));
+  std::string path = flags.tokenizer;
+  if (path.empty()) {
+    HEARTH_ASSIGN(path, ModelPath(flags.model));
+  }
+  HEARTH_ASSIGN(const TextSource source, TextSource::Open(path));
+  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(source));
   HEARTH_ASSIGN(const std::unique_ptr<ChatFormat> format,
-                OpenChatFormat(path, flags.chat_template, *tokenizer));
+                OpenChatFormat(source, flags.chat_template, *tokenizer));
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const RenderOptions options{.date = flags.date,
                               .keeps_finished_reasoning = flags.keeps_reasoning};
@@ -89,21 +85,22 @@ Status Render(const RenderFlags& flags) {
 
 void AddRender(CLI::App& app, Command& chosen) {
   CLI::App* sub = app.add_subcommand(
-      "render", "Turn conversations, a JSON object per line, into the tokens a model is fed");
+      "render", "Convert conversations, one JSON object per line, to the model's prompt tokens");
   auto flags = std::make_shared<RenderFlags>();
   auto* source = sub->add_option_group("source")->require_option(1);
-  source->add_option("--model", flags->model, "Model file whose tokenizer and format to use");
+  source->add_option("--model", flags->model,
+                     "Model file or directory, or a name that `hearth list` shows, whose tokenizer "
+                     "and chat format to use");
   source->add_option("--tokenizer", flags->tokenizer,
-                     "Tokenizer alone: a GGUF, a tokenizer.json or a .tiktoken file");
+                     "Tokenizer file: GGUF, tokenizer.json or .tiktoken");
   sub->add_option("--template", flags->chat_template,
-                  "Use this format whatever the model: harmony");
-  sub->add_option("--date", flags->date, "YYYY-MM-DD to tell the model; none unless given")
-      ->check([](const std::string& text) {
-        return IsDate(text) ? std::string() : "expected a date like 2026-01-31";
-      });
+                  "Chat format to use instead of the model's own; only harmony");
+  sub->add_option("--date", flags->date,
+                  "Current date to put into the prompt, YYYY-MM-DD; default: none")
+      ->check(Date());
   sub->add_flag("--text", flags->wants_text, "Print the prompt as text instead of token ids");
   sub->add_flag("--keep-reasoning", flags->keeps_reasoning,
-                "Show the model its reasoning of finished turns too");
+                "Keep the model's reasoning of earlier turns in the prompt");
   sub->callback([&chosen, flags] { chosen = [flags] { return Render(*flags); }; });
 }
 

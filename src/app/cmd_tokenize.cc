@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "app/commands.h"
+#include "app/model_argument.h"
 #include "app/open_tokenizer.h"
 #include "base/json.h"
 #include "text/utf8_stream.h"
@@ -29,9 +30,10 @@ struct TokenizeOptions {
 using LineWork = std::function<Status(std::string_view line, std::string& out)>;
 
 Status EncodeLine(const Tokenizer& tokenizer, std::string_view line, std::string& out) {
-  HEARTH_ASSIGN(const Json json, ParseJson(line, kLineLimits));
+  HEARTH_ASSIGN(const Json json,
+                ParseJson(line, kLineLimits).Within("expected a JSON string such as \"hello\""));
   const std::string* text = json.string();
-  if (text == nullptr) return Error(Code::kInvalid, "expected a JSON string");
+  if (text == nullptr) return Error(Code::kInvalid, "expected a JSON string such as \"hello\"");
   std::vector<Token> tokens;
   tokenizer.Encode(*text, tokens);
   out += '[';
@@ -47,13 +49,14 @@ Status EncodeLine(const Tokenizer& tokenizer, std::string_view line, std::string
 Status DecodeLine(const Tokenizer& tokenizer, std::string_view line, std::string& out) {
   HEARTH_ASSIGN(const Json json, ParseJson(line, kLineLimits));
   const JsonArray* array = json.array();
-  if (array == nullptr) return Error(Code::kInvalid, "expected a JSON array of tokens");
+  if (array == nullptr) return Error(Code::kInvalid, "expected a JSON array of token ids");
   std::string bytes, text;
   for (size_t i = 0; i < array->size(); ++i) {
     const std::optional<int64_t> token = (*array)[i].integer();
     if (!token || *token < 0 || *token >= tokenizer.vocab_size()) {
-      return Error(Code::kInvalid, "element %zu is no token: expected an integer below %d", i,
-                   tokenizer.vocab_size());
+      return Error(Code::kInvalid,
+                   "element %zu is not a token id: expected an integer of at least 0 and below %d",
+                   i, tokenizer.vocab_size());
     }
     bytes += tokenizer.Bytes(static_cast<Token>(*token));
   }
@@ -69,7 +72,8 @@ Status WriteAll(std::string& out) {
   for (size_t done = 0; done < out.size();) {
     const ssize_t count = write(STDOUT_FILENO, out.data() + done, out.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error(Code::kIo, "writing the answers: %s", std::strerror(errno));
+    if (count < 0)
+      return Error(Code::kIo, "cannot write to standard output: %s", std::strerror(errno));
     done += static_cast<size_t>(count);
   }
   out.clear();
@@ -108,7 +112,7 @@ Status AnswerStdin(const LineWork& work) {
   for (;;) {
     const ssize_t count = read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error(Code::kIo, "reading the lines: %s", std::strerror(errno));
+    if (count < 0) return Error(Code::kIo, "cannot read standard input: %s", std::strerror(errno));
     input.append(buffer.data(), static_cast<size_t>(count));
     HEARTH_TRY(AnswerLines(work, count == 0, num_lines, input, out));
     HEARTH_TRY(WriteAll(out));
@@ -120,7 +124,10 @@ Status AnswerStdin(const LineWork& work) {
 }
 
 Status Tokenize(const TokenizeOptions& options) {
-  const std::string& path = options.tokenizer.empty() ? options.model : options.tokenizer;
+  std::string path = options.tokenizer;
+  if (path.empty()) {
+    HEARTH_ASSIGN(path, ModelPath(options.model));
+  }
   HEARTH_ASSIGN(const auto tokenizer, OpenTokenizer(path));
   const auto work = options.decode ? DecodeLine : EncodeLine;
   return AnswerStdin(
@@ -130,17 +137,19 @@ Status Tokenize(const TokenizeOptions& options) {
 }  // namespace
 
 void AddTokenize(CLI::App& app, Command& chosen) {
-  CLI::App* sub = app.add_subcommand("tokenize", "Turn text into tokens, or tokens into text");
+  CLI::App* sub = app.add_subcommand("tokenize", "Convert text to token ids, or token ids to text");
   sub->footer(
-      "Reads a JSON string per line and writes a JSON array of tokens per line.\n"
-      "Special tokens never come out of text, however it is spelled.");
+      "Reads one JSON string per line and writes one JSON array of token ids per line.\nText that "
+      "spells a special token is not turned into that token.");
   auto options = std::make_shared<TokenizeOptions>();
   auto* source = sub->add_option_group("source");
-  source->add_option("--model", options->model, "Model: a GGUF file or a model's directory");
+  source->add_option(
+      "--model", options->model,
+      "Model file or directory, or a name that `hearth list` shows, whose tokenizer to use");
   source->add_option("--tokenizer", options->tokenizer,
-                     "Vocabulary: a GGUF file, a tokenizer.json or a .tiktoken file");
+                     "Tokenizer file: GGUF, tokenizer.json or .tiktoken");
   source->require_option(1);
-  sub->add_flag("--decode", options->decode, "Read arrays of tokens, write strings");
+  sub->add_flag("--decode", options->decode, "Read arrays of token ids and write strings");
   sub->callback([options, &chosen] { chosen = [options] { return Tokenize(*options); }; });
 }
 

@@ -12,11 +12,12 @@
 #include <thread>
 
 #include "app/commands.h"
-#include "app/top_screen.h"
-#include "app/top_source.h"
-#include "app/top_status.h"
-#include "app/top_view.h"
-#include "platform/file.h"
+#include "app/flag_checks.h"
+#include "app/server_key.h"
+#include "top/screen.h"
+#include "top/source.h"
+#include "top/status.h"
+#include "top/view.h"
 
 namespace hearth {
 namespace {
@@ -30,20 +31,15 @@ struct TopFlags {
   bool is_once = false, is_json = false;
 };
 
-Result<StatusAddress> AddressOf(const TopFlags& flags) {
-  StatusAddress address;
+Result<ServerAddress> AddressOf(const TopFlags& flags) {
+  ServerAddress address;
   address.url = "http://127.0.0.1:8080";
   if (!flags.unix_path.empty()) address.url = "http://localhost";
   if (flags.control_port > 0) address.url = Printf("http://127.0.0.1:%d", flags.control_port);
   if (!flags.url.empty()) address.url = flags.url;
   address.unix_path = flags.unix_path;
   address.ca_path = flags.ca_path;
-  if (!flags.key_path.empty()) {
-    HEARTH_ASSIGN(address.key, ReadTextFile(flags.key_path, 4096));
-    address.key.resize(address.key.find_last_not_of(" \r\n\t") + 1);
-  } else if (const char* key = std::getenv("HEARTH_API_KEY")) {
-    address.key = key;
-  }
+  HEARTH_ASSIGN(address.key, ServerKey(flags.key_path));
   return address;
 }
 
@@ -55,7 +51,7 @@ bool ShowsBlocks() {
 // What is drawn with: the last answer, and what came before it.
 class Picture {
  public:
-  Picture(const StatusAddress& address, bool has_colours) {
+  Picture(const ServerAddress& address, bool has_colours) {
     view_.where = address.unix_path.empty() ? address.url : address.unix_path;
     view_.has_colours = has_colours;
     view_.has_blocks = ShowsBlocks();
@@ -92,7 +88,7 @@ Status Print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return Status();
   }
-  return Error(Code::kIo, "stdout cannot be written");
+  return Error(Code::kIo, "cannot write to standard output");
 }
 
 // For files and pipes: one frame, or one line of JSON, after the other.
@@ -145,7 +141,7 @@ Status Live(const TopFlags& flags, StatusSource& source, Picture picture) {
 }
 
 Status Top(const TopFlags& flags) {
-  HEARTH_ASSIGN(const StatusAddress address, AddressOf(flags));
+  HEARTH_ASSIGN(const ServerAddress address, AddressOf(flags));
   HEARTH_ASSIGN(const std::unique_ptr<StatusSource> source, StatusSource::Open(address));
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   const char* no_colour = std::getenv("NO_COLOR");
@@ -162,24 +158,25 @@ Status Top(const TopFlags& flags) {
 void AddTop(CLI::App& app, Command& chosen) {
   auto flags = std::make_shared<TopFlags>();
   CLI::App* sub =
-      app.add_subcommand("top", "Watch a running server: speed, queue, memory, requests");
+      app.add_subcommand("top", "Watch a running server's speed, queue, memory and requests");
   CLI::Option* url = sub->add_option("--url", flags->url,
-                                     "Where it listens; default http://127.0.0.1:8080. Where keys "
-                                     "are in use, an admin's is needed");
+                                     "URL of the server; default: http://127.0.0.1:8080. Needs an "
+                                     "admin key if keys are configured");
   sub->add_option("--control-port", flags->control_port,
-                  "Its --control-port on this machine, which asks for no key")
-      ->check(CLI::Range(1, 65535))
+                  "The server's --control-port on this machine; needs no key")
+      ->check(Between(1, 65535))
       ->excludes(url);
-  sub->add_option("--unix", flags->unix_path, "Its local socket");
+  sub->add_option("--unix", flags->unix_path, "The server's Unix socket");
   sub->add_option("--key-file", flags->key_path,
-                  "File that holds the key alone; default the variable HEARTH_API_KEY");
-  sub->add_option("--ca", flags->ca_path, "PEM of the authority to trust, for https");
-  sub->add_option("--interval", flags->interval_s, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+                  "File that contains only the API key; default: the key in HEARTH_API_KEY");
+  sub->add_option("--ca", flags->ca_path,
+                  "Certificate of the authority to trust for https (PEM file)");
+  sub->add_option("--interval", flags->interval_s, "Time between updates, in seconds")
+      ->check(Between(0.1, 3600.0))
       ->capture_default_str();
-  sub->add_flag("--once", flags->is_once, "Print one frame as text and end");
-  sub->add_flag("--json", flags->is_json, "Print what GET /status says, a line for every look");
-  sub->footer("Keys: q or Ctrl-C ends, Ctrl-L draws again. NO_COLOR turns colours off.");
+  sub->add_flag("--once", flags->is_once, "Print one screen as text and exit");
+  sub->add_flag("--json", flags->is_json, "Print the JSON of GET /status, one line per update");
+  sub->footer("Press q or Ctrl-C to quit, Ctrl-L to redraw. Set NO_COLOR to turn colours off.");
   sub->callback([&chosen, flags] { chosen = [flags] { return Top(*flags); }; });
 }
 

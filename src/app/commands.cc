@@ -4,6 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "app/config.h"
+#include "app/usage_mistake.h"
+#include "cuda/fatbin.h"
+#include "server/ui/page_files.h"
+#include "supervise/worker_seat.h"
+
 namespace hearth {
 namespace {
 
@@ -12,47 +18,69 @@ int Fail(const std::string& message) {
   return 1;
 }
 
-// What is wrong with the line, where CLI11 would name something else: it complains of what is
-// missing before it tells what it did not understand, and a mistyped flag is both.
-std::string Misunderstood(const CLI::App& app, int argc, char** argv) {
-  const std::string first = argc > 1 ? argv[1] : "";
-  const auto is_first = [&](const CLI::App* sub) { return sub->get_name() == first; };
-  if (!first.empty() && first[0] != '-' && app.get_subcommands(is_first).empty()) {
-    return "there is no command " + Quoted(first);
-  }
-  for (const std::string& word : app.remaining(true)) {
-    if (word.size() > 1 && word.starts_with('-')) return "there is no flag " + Quoted(word);
-  }
-  return "";
+int FailToUnderstand(const std::string& what) {
+  std::fprintf(stderr, "hearth: %s\nRun with --help for more information.\n", what.c_str());
+  return 2;
+}
+
+// A wrong configuration is wrong usage, which a service manager need not try again.
+int FailToConfigure(const ConfigOutcome& configured) {
+  std::fprintf(stderr, "hearth: %s\n", configured.status.message().c_str());
+  return 2;
 }
 
 }  // namespace
 
-int RunCommandLine(int argc, char** argv) {
-  CLI::App app("Runs language models on ordinary x86 machines.", "hearth");
-  app.set_version_flag("--version", "hearth " HEARTH_VERSION);
+void AddCommands(CLI::App& app, Command& chosen) {
+  app.description("Run and serve language models on x86 CPUs.");
+  app.name("hearth");
+  const char* without = PageFiles().empty() ? " (without the web page)" : "";
+  app.set_version_flag("--version", std::string("hearth " HEARTH_VERSION) + without + "\n" +
+                                        std::string(cuda::AboutKernels()));
   app.require_subcommand(1);
-  Command chosen;
-  AddInspect(app, chosen);
-  AddEval(app, chosen);
+  // In the order in which a newcomer meets them.
+  AddPull(app, chosen);
   AddRun(app, chosen);
+  AddServe(app, chosen);
+  AddStore(app, chosen);
+  AddTop(app, chosen);
+  AddDoctor(app, chosen);
+  AddInspect(app, chosen);
+  AddConfig(app, chosen);
+  AddKey(app, chosen);
+  AddCache(app, chosen);
   AddPack(app, chosen);
+  AddBench(app, chosen);
   AddTokenize(app, chosen);
   AddRender(app, chosen);
-  AddBench(app, chosen);
-  AddServe(app, chosen);
-  AddTop(app, chosen);
-  AddKey(app, chosen);
+  AddEval(app, chosen);
   AddApiDocs(app, chosen);
+  AddDocs(app, chosen);
+  // Last: commands that are added later would show it too.
+  app.footer(
+      "Begin with `hearth pull smollm2` and `hearth run smollm2`; `hearth pull` alone lists the "
+      "models.\n`hearth COMMAND --help` lists a command's flags.");
+}
+
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app;
+  Command chosen;
+  AddCommands(app, chosen);
+  const std::shared_ptr<const ConfigOutcome> configured = AddConfiguration(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const std::string what = error.get_exit_code() == 0 ? "" : Misunderstood(app, argc, argv);
-    if (!what.empty()) {
-      std::fprintf(stderr, "hearth: %s\nRun with --help for more information.\n", what.c_str());
-      return 2;
-    }
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() != 0 && !configured->status.ok()) return FailToConfigure(*configured);
+    const std::string what =
+        error.get_exit_code() == 0 ? "" : UnknownWord(app, argc > 1 ? argv[1] : "");
+    if (!what.empty()) return FailToUnderstand(what);
+    if (error.get_exit_code() != 0) return FailToUnderstand(InPlainWords(error.what()));
+    return app.exit(error);
+  }
+  if (!configured->status.ok()) return FailToConfigure(*configured);
+  for (const std::string& warning : configured->warnings) {
+    if (WorkerSeat::IsOffered()) break;  // the supervisor has said it
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
   }
   try {
     const Status status = chosen();

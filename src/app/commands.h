@@ -15,6 +15,9 @@ int RunCommandLine(int argc, char** argv);
 // What the chosen subcommand does; set while the line is parsed, run afterwards.
 using Command = std::function<Status()>;
 
+// The program's name, version and every command below.
+void AddCommands(CLI::App& app, Command& chosen);
+
 void AddInspect(CLI::App& app, Command& chosen);
 void AddEval(CLI::App& app, Command& chosen);
 void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
@@ -26,8 +29,14 @@ void AddRender(CLI::App& app, Command& chosen);
 void AddBench(CLI::App& app, Command& chosen);
 void AddBenchLoad(CLI::App& bench, Command& chosen);  // of `hearth bench`
 void AddServe(CLI::App& app, Command& chosen);
+void AddPull(CLI::App& app, Command& chosen);
+void AddStore(CLI::App& app, Command& chosen);  // list, show and rm
 void AddTop(CLI::App& app, Command& chosen);
+void AddDoctor(CLI::App& app, Command& chosen);
+void AddCache(CLI::App& app, Command& chosen);
 void AddKey(CLI::App& app, Command& chosen);
 void AddApiDocs(CLI::App& app, Command& chosen);
+void AddConfig(CLI::App& app, Command& chosen);
+void AddDocs(CLI::App& app, Command& chosen);
 
 }  // namespace hearth

@@ -4,21 +4,22 @@
 #include <algorithm>
 
 namespace hearth {
-Result<LoneSequence> LoneSequence::Make(const Model& model, const CpuFlags& flags, int max_tokens) {
-  CpuOptions options;
-  HEARTH_TRY(FillFrom(flags, options));
-  const KvLayout layout = CpuKvLayout(model.spec);
-  const auto num_blocks = static_cast<int>(layout.BlocksUpTo(max_tokens));
-  options.kv_blocks = {num_blocks};
-  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenCpuBackend(model, options));
+Result<LoneSequence> LoneSequence::Make(const Model& model, const BackendFlags& flags,
+                                        int max_tokens) {
+  HEARTH_ASSIGN(BackendOptions options, OptionsFrom(flags));
+  // Every row of a step may be asked for.
+  options.max_rows = std::min(max_tokens, options.max_step_tokens);
+  HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, options));
+  const auto num_blocks = static_cast<int>(plan.kv.BlocksUpTo(max_tokens));
+  SetBlocks(plan.kv, num_blocks);
+  HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan));
   BlockTable table;
   for (int i = 0; i < num_blocks; ++i) table.push_back(static_cast<BlockId>(i));
-  return LoneSequence(std::move(backend), std::vector<BlockTable>(layout.groups.size(), table));
+  return LoneSequence(std::move(backend), std::vector<BlockTable>(plan.kv.groups.size(), table));
 }
 
 Status LoneSequence::Append(std::span<const Token> tokens, int chunk, bool every_row,
                             const Emit& emit) {
-  const auto vocab = static_cast<size_t>(backend_->vocab_size());
   while (!tokens.empty()) {
     const auto count = std::min(tokens.size(), static_cast<size_t>(chunk));
     StepPlan plan;
@@ -28,15 +29,12 @@ Status LoneSequence::Append(std::span<const Token> tokens, int chunk, bool every
     slice.num_computed = num_computed_;
     slice.tables = tables_;
     const bool last = count == tokens.size();
-    slice.num_logits = every_row ? slice.count : last ? 1 : 0;
-    plan.num_logits_rows = slice.num_logits;
+    slice.num_rows = every_row ? slice.count : last ? 1 : 0;
+    plan.num_rows = slice.num_rows;
     plan.slices.push_back(slice);
-    logits_.resize(static_cast<size_t>(slice.num_logits) * vocab);
-    HEARTH_TRY(backend_->Run(plan, logits_));
+    HEARTH_ASSIGN(const std::span<const RowResult> rows, RunStep(*backend_, plan));
     num_computed_ += slice.count;
-    for (int i = 0; i < slice.num_logits; ++i) {
-      emit(std::span(logits_).subspan(static_cast<size_t>(i) * vocab, vocab));
-    }
+    for (const RowResult& row : rows) emit(row.logits);
     tokens = tokens.subspan(count);
   }
   return Status();

@@ -19,7 +19,7 @@ namespace hearth {
 class LoneSequence {
  public:
   // Copies the weights; shows progress on a terminal when that takes long.
-  static Result<LoneSequence> Make(const Model& model, const CpuFlags& flags, int max_tokens);
+  static Result<LoneSequence> Make(const Model& model, const BackendFlags& flags, int max_tokens);
 
   using Emit = std::function<void(std::span<const float> logits)>;
   // Computes `tokens` in slices of at most `chunk`; gives the logits of the last one, or of all.
@@ -37,7 +37,6 @@ class LoneSequence {
       : backend_(std::move(backend)), tables_(std::move(tables)) {}
   std::unique_ptr<Backend> backend_;
   std::vector<BlockTable> tables_;
-  std::vector<float> logits_;
   int num_computed_ = 0;
 };
 

@@ -5,18 +5,11 @@
 
 #include <cstdio>
 
+#include "app/backends.h"
 #include "platform/topology.h"
 
 namespace hearth {
 namespace {
-
-Result<Isa> ChosenIsa(const CpuFlags& flags) {
-  if (flags.isa.empty()) return BestIsa();
-  const std::optional<Isa> isa = IsaNamed(flags.isa);
-  if (isa) return *isa;
-  return Error(Code::kInvalid, "--isa %s: expected scalar, avx2, avx512 or amx",
-               Quoted(flags.isa).c_str());
-}
 
 // Below this a model loads at once, and nobody needs to be told.
 constexpr int64_t kWorthShowing = int64_t{1} << 30;
@@ -30,37 +23,48 @@ void ShowProgress(int64_t done, int64_t total) {
 
 }  // namespace
 
-Status FillFrom(const CpuFlags& flags, CpuOptions& options) {
-  HEARTH_ASSIGN(options.isa, ChosenIsa(flags));
-  options.num_threads = flags.num_threads > 0 ? flags.num_threads : ReadTopology().useful_threads();
+Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
+  BackendOptions options;
+  options.isa = flags.isa;
+  options.num_threads = flags.num_threads;
   options.on_progress = ShowProgress;
-  return Status();
+  return Backends()[0]->Complete(options);
+}
+
+Result<BackendPlan> PlanBackend(const Model& model, const BackendOptions& options) {
+  return Backends()[0]->Plan(model, options);
 }
 
 uint64_t UsableMemoryBytes() { return ReadTopology().usable_memory_bytes(); }
 
-std::string Told(const CpuMemoryPlan& plan, uint64_t room) {
-  const auto gib = [](auto bytes) { return static_cast<double>(bytes) / (1 << 30); };
-  return Printf("%.2f GiB = %.2f weights + %.2f KV + %.2f activations; %.2f GiB usable",
-                gib(plan.total()), gib(plan.weight_bytes), gib(plan.kv_bytes), gib(plan.step_bytes),
-                gib(room));
+std::string Told(const BackendPlan& plan, uint64_t room) {
+  return Printf(
+      "%.2f GiB = %.2f weights + %.2f KV + %.2f activations + %.2f logits; %.2f GiB "
+      "usable",
+      InGib(plan.total_bytes()), InGib(plan.weight_bytes), InGib(plan.kv.total_bytes()),
+      InGib(plan.step_bytes), InGib(plan.result_bytes), InGib(static_cast<int64_t>(room)));
 }
 
-Status CheckFits(const CpuMemoryPlan& plan, uint64_t room) {
-  if (static_cast<uint64_t>(plan.total()) <= room) return Status();
-  return Error(Code::kExhausted, "does not fit: needs %s", Told(plan, room).c_str());
+Status CheckFits(const BackendPlan& plan, uint64_t room) {
+  if (static_cast<uint64_t>(plan.total_bytes()) <= room) return Status();
+  return Error(
+      Code::kExhausted,
+      "the model does not fit in memory: needs %s; use a smaller model or context, or free memory",
+      Told(plan, room).c_str());
 }
 
-Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options) {
-  const CpuMemoryPlan plan = PlanMemory(model, options);
+Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPlan& plan) {
   const uint64_t room = UsableMemoryBytes();
   HEARTH_TRY(CheckFits(plan, room));
-  if (plan.total() >= kWorthShowing) {
-    std::fprintf(stderr, "memory: at most %s\n", Told(plan, room).c_str());
+  if (plan.total_bytes() >= kWorthShowing) {
+    std::fprintf(stderr,
+                 "memory: %.2f GiB now, up to %.2f GiB more for the KV cache as it fills; %.2f GiB "
+                 "are usable\n",
+                 InGib(plan.total_bytes() - plan.kv.total_bytes()), InGib(plan.kv.total_bytes()),
+                 InGib(static_cast<int64_t>(room)));
   }
-  const std::string slow = SlowFormatsNote(model);
-  if (!slow.empty()) std::fprintf(stderr, "warning: %s\n", slow.c_str());
-  return MakeCpuBackend(model, options);
+  if (!plan.warning.empty()) std::fprintf(stderr, "warning: %s\n", plan.warning.c_str());
+  return Backends()[0]->Open(model, plan);
 }
 
 }  // namespace hearth

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step every command that computes fast starts with: a model becomes a CPU backend.
+// The step every command that computes fast starts with: a model becomes a backend.
 #pragma once
 #include <memory>
 #include <string>
 
-#include "backend/backend.h"
+#include "backend/backend_factory.h"
 #include "base/result.h"
-#include "cpu/cpu_backend.h"
 #include "model/model.h"
 namespace hearth {
 
-// The flags that every command with a CPU backend has.
-struct CpuFlags {
+// The flags that every command with a backend has.
+struct BackendFlags {
   std::string isa;      // empty: the best this machine has
   int num_threads = 0;  // 0: one per core that the cgroup pays for
 };
 
-// Fills in what the flags leave open: the instruction set, the threads, progress on a terminal.
-// kInvalid for an instruction set that does not exist.
-Status FillFrom(const CpuFlags& flags, CpuOptions& options);
+// With progress on a terminal and every choice made; kInvalid for what does not exist.
+Result<BackendOptions> OptionsFrom(const BackendFlags& flags);
+Result<BackendPlan> PlanBackend(const Model& model, const BackendOptions& options);
 
 // The plan in a line, and kExhausted with that line when it needs more than `room` bytes.
-uint64_t UsableMemoryBytes();  // of the machine and the cgroup, whichever is less
-std::string Told(const CpuMemoryPlan& plan, uint64_t room);
-Status CheckFits(const CpuMemoryPlan& plan, uint64_t room);
+uint64_t UsableMemoryBytes();  // what the machine and the tightest limit of it leave
+constexpr double InGib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+std::string Told(const BackendPlan& plan, uint64_t room);
+Status CheckFits(const BackendPlan& plan, uint64_t room);
 
-// Tells on stderr what it will hold, then packs the weights; kExhausted, with the same numbers,
+// Tells on stderr what it will hold, then arranges the weights; kExhausted, with the same numbers,
 // when that is more than the machine or the cgroup has.
-Result<std::unique_ptr<Backend>> OpenCpuBackend(const Model& model, const CpuOptions& options);
+Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPlan& plan);
 
 }  // namespace hearth

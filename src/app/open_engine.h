@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/open_backend.h"
+#include "app/open_tier.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "model/model.h"
@@ -13,13 +14,16 @@ namespace hearth {
 
 // The flags that every command with an engine has.
 struct EngineFlags {
-  CpuFlags cpu;
+  BackendFlags hardware;
   int64_t kv_bytes = 0;        // 0: half of what the weights leave of the usable memory
+  bool reserves_kv = false;    // takes it at the start
   int max_context = 0;         // tokens of one sequence; 0: what the model and the memory allow
   int max_sequences = 64;      // running at a time
   int max_queued = 10'000;     // waiting at a time
   int max_step_tokens = 512;   // of all sequences together
   double itl_target_ms = 200;  // the longest step while somebody listens
+  double stall_s = 30;         // a step that takes longer, and much longer than usual, is a stall
+  CacheFlags cache;
 };
 
 // What of the model a step's time depends on.
@@ -27,7 +31,7 @@ ExpertCounts ExpertsOf(const ModelSpec& spec);
 
 // What the engine will be, before anything large is allocated.
 struct EnginePlan {
-  CpuOptions cpu;
+  BackendPlan backend;
   EngineOptions engine;
 };
 // `usable_bytes` is what this process may hold; kExhausted with the numbers when that is too

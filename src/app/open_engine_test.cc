@@ -10,12 +10,12 @@
 namespace hearth {
 namespace {
 
-using testing::SharedPath;
+using testing::DataPath;
 
 constexpr int64_t kMib = 1 << 20;
 
 TEST(OpenEngine, SharesTheMemoryOutAndNeverMoreThanThere) {
-  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  const std::string path = DataPath("golden/tiny-oss-mxfp4.gguf");
   HEARTH_SKIP_WITHOUT(path);
   Result<Model> model = OpenModel(path);
   ASSERT_TRUE(model.ok()) << model.status().message();
@@ -27,19 +27,23 @@ TEST(OpenEngine, SharesTheMemoryOutAndNeverMoreThanThere) {
   for (const int64_t mib : {64, 128, 1024}) {
     Result<EnginePlan> plan = PlanEngine(*model, flags, static_cast<uint64_t>(mib * kMib));
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    EXPECT_LE(PlanMemory(*model, plan->cpu).total(), mib * kMib);
-    ASSERT_EQ(plan->cpu.kv_blocks.size(), 2u);
-    EXPECT_GT(plan->cpu.kv_blocks[0], 0);
-    EXPECT_GT(plan->cpu.kv_blocks[1], 0);
+    EXPECT_LE(plan->backend.total_bytes(), mib * kMib);
+    ASSERT_EQ(plan->backend.kv.groups.size(), 2u);
+    EXPECT_GT(plan->backend.kv.groups[0].num_blocks, 0);
+    EXPECT_GT(plan->backend.kv.groups[1].num_blocks, 0);
     EXPECT_EQ(plan->engine.scheduler.experts.total, model->spec.n_experts);
     EXPECT_GT(plan->engine.scheduler.experts.active, 0);
   }
+  flags.max_context = model->spec.max_context + 1;
+  EXPECT_EQ(PlanEngine(*model, flags, 1024 * kMib).status().code(), Code::kInvalid);
+  flags.max_context = model->spec.max_context;
+  EXPECT_TRUE(PlanEngine(*model, flags, 1024 * kMib).ok());
   flags.kv_bytes = 100 * kMib;
   EXPECT_EQ(PlanEngine(*model, flags, 64 * kMib).status().code(), Code::kExhausted);
 }
 
 TEST(OpenEngine, TheEngineAnswers) {
-  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  const std::string path = DataPath("golden/tiny-oss-mxfp4.gguf");
   HEARTH_SKIP_WITHOUT(path);
   Result<Model> model = OpenModel(path);
   ASSERT_TRUE(model.ok()) << model.status().message();

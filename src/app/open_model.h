@@ -16,4 +16,8 @@ Result<Model> OpenCheckedModel(const std::string& path);
 // checks them while it packs.
 Result<Model> OpenModelFor(const std::string& path, const std::string& backend);
 
+// Tokens that one sequence may have: what --context asked for, or with 0 all that the model has.
+// kInvalid when it asked for more than that.
+Result<int> ContextOf(const ModelSpec& spec, int wanted);
+
 }  // namespace hearth

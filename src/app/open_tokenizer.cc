@@ -2,51 +2,41 @@
 #include "app/open_tokenizer.h"
 
 #include "app/vocab_from_gguf.h"
-#include "platform/file.h"
-#include "weights/gguf.h"
-#include "weights/packed_file.h"
 
 namespace hearth {
 namespace {
 
-Result<std::unique_ptr<Tokenizer>> OpenPacked(const std::string& path) {
-  HEARTH_ASSIGN(const std::unique_ptr<PackedFile> packed, PackedFile::Open(path));
-  if (packed->metadata() != nullptr) {
-    HEARTH_ASSIGN(Vocab vocab, VocabFromGguf(*packed->metadata()));
-    return MakeTokenizer(std::move(vocab));
-  }
-  if (const auto text = packed->Text("tokenizer.json")) return LoadTokenizerJson(*text);
-  return Error(Code::kNotFound,
-               "packed from a directory without a tokenizer.json; name one with --tokenizer");
+constexpr const char* kFile = "tokenizer.json";
+constexpr size_t kMaxFileBytes = size_t{1} << 28;  // Llama 3's and Qwen's have 7 to 17 MB
+
+Result<std::unique_ptr<Tokenizer>> FromMetadata(const GgufMetadata& metadata) {
+  HEARTH_ASSIGN(Vocab vocab, VocabFromGguf(metadata));
+  return MakeTokenizer(std::move(vocab));
 }
 
-Result<std::unique_ptr<Tokenizer>> OpenFile(const std::string& path) {
-  HEARTH_ASSIGN(const MappedFile file, MappedFile::Open(path));
-  if (LooksPacked(file.bytes())) return OpenPacked(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
-  if (text.starts_with("GGUF")) {
-    HEARTH_ASSIGN(const Gguf gguf, ParseGguf(file.bytes()));
-    HEARTH_ASSIGN(Vocab vocab, VocabFromGguf(gguf.metadata));
-    return MakeTokenizer(std::move(vocab));
-  }
+Result<std::unique_ptr<Tokenizer>> FromLone(std::string_view text) {
   // No rank file begins so: '{' is no base64.
-  if (text.starts_with("{")) return LoadTokenizerJson(text);
-  return LoadTiktoken(text);
+  return text.starts_with("{") ? LoadTokenizerJson(text) : LoadTiktoken(text);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path) {
-  std::string file = path;
-  if (IsDirectory(path)) {
-    file += "/tokenizer.json";
-    if (!FileExists(file)) {
-      return Error(Code::kNotFound, "%s: no tokenizer.json in it; name one with --tokenizer",
-                   path.c_str());
-    }
+Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const TextSource& source) {
+  if (source.metadata() != nullptr) return FromMetadata(*source.metadata()).Within(source.path());
+  if (const auto text = source.lone_text()) return FromLone(*text).Within(source.path());
+  if (!source.Has(kFile)) {
+    return Error(Code::kNotFound, "%s: %s; pass a tokenizer with --tokenizer",
+                 source.path().c_str(),
+                 source.is_packed() ? "the packed model has no tokenizer.json"
+                                    : "this directory has no tokenizer.json");
   }
-  return OpenFile(file).Within(file);
+  HEARTH_ASSIGN(const std::string text, source.Text(kFile, kMaxFileBytes));
+  return LoadTokenizerJson(text).Within(source.is_packed() ? source.path() : source.PlaceOf(kFile));
+}
+
+Result<std::unique_ptr<Tokenizer>> OpenTokenizer(const std::string& path) {
+  HEARTH_ASSIGN(const TextSource source, TextSource::Open(path));
+  return OpenTokenizer(source);
 }
 
 }  // namespace hearth

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/open_tokenizer.h"
+#include "app/text_source.h"
 #include "platform/file.h"
 
 namespace hearth {
@@ -12,7 +13,8 @@ Result<TextPieces> ReadTextPieces(const Model& model, const std::string& model_p
                                   const std::string& text_path, int context, int most_tokens) {
   constexpr size_t kMaxText = size_t{64} << 20;
   HEARTH_ASSIGN(const std::string text, ReadTextFile(text_path, kMaxText));
-  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer, OpenTokenizer(model_path));
+  HEARTH_ASSIGN(const std::unique_ptr<Tokenizer> tokenizer,
+                OpenTokenizer(TextSource::Of(*model.file, model_path)));
   std::vector<Token> tokens;
   tokenizer->Encode(text, tokens);
   if (most_tokens > 0 && tokens.size() > static_cast<size_t>(most_tokens)) {
@@ -20,8 +22,8 @@ Result<TextPieces> ReadTextPieces(const Model& model, const std::string& model_p
   }
   for (const Token token : tokens) {
     if (token < model.spec.vocab_size) continue;
-    return Error(Code::kCorrupt, "the tokenizer gives token %d, the model has %d", token,
-                 model.spec.vocab_size);
+    return Error(Code::kCorrupt, "the tokenizer produced token %d, but the model has %d tokens",
+                 token, model.spec.vocab_size);
   }
   const TokenizerTraits& traits = tokenizer->traits();
   TextPieces found;

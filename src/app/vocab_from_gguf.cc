@@ -19,21 +19,25 @@ Result<std::optional<Token>> TokenAt(const GgufMetadata& metadata, const char* k
   const GgufValue* value = metadata.Find(key);
   if (value == nullptr) return std::optional<Token>();
   const std::optional<uint64_t> number = value->Unsigned();
-  if (!number || *number > INT32_MAX) return Error(Code::kInvalid, "%s is no token", key);
+  if (!number || *number > INT32_MAX) return Error(Code::kInvalid, "%s: expected a token id", key);
   return std::optional<Token>(static_cast<Token>(*number));
 }
 
 Status ReadTokens(const GgufMetadata& metadata, Vocab& vocab) {
   const GgufValue* tokens = metadata.Find("tokenizer.ggml.tokens");
-  const auto strings = tokens != nullptr ? tokens->Strings() : std::nullopt;
-  if (!strings) return Error(Code::kInvalid, "no strings at tokenizer.ggml.tokens");
+  if (tokens == nullptr) {
+    return Error(Code::kNotFound,
+                 "the file has no tokenizer (tokenizer.ggml.tokens): use one that has");
+  }
+  const auto strings = tokens->Strings();
+  if (!strings) return Error(Code::kInvalid, "tokenizer.ggml.tokens: expected an array of strings");
   vocab.tokens.assign(strings->begin(), strings->end());
   vocab.types.assign(vocab.tokens.size(), TokenType::kNormal);
   const GgufValue* types = metadata.Find("tokenizer.ggml.token_type");
   if (types == nullptr) return Status();
   const auto numbers = types->Integers();
   if (!numbers || numbers->size() != vocab.tokens.size()) {
-    return Error(Code::kInvalid, "tokenizer.ggml.token_type is not one integer per token");
+    return Error(Code::kInvalid, "tokenizer.ggml.token_type: expected one integer per token");
   }
   constexpr TokenType kTypes[] = {TokenType::kNormal,      TokenType::kUnknown, TokenType::kControl,
                                   TokenType::kUserDefined, TokenType::kUnused,  TokenType::kByte};
@@ -65,13 +69,14 @@ constexpr KnownSplit kSplits[] = {
 Result<std::vector<SpelledMerge>> ReadMerges(const GgufMetadata& metadata) {
   const GgufValue* value = metadata.Find("tokenizer.ggml.merges");
   const auto strings = value != nullptr ? value->Strings() : std::nullopt;
-  if (!strings) return Error(Code::kInvalid, "no strings at tokenizer.ggml.merges");
+  if (!strings) return Error(Code::kInvalid, "tokenizer.ggml.merges: expected an array of strings");
   std::vector<SpelledMerge> merges;
   merges.reserve(strings->size());
   for (const std::string_view text : *strings) {
     const size_t space = text.find(' ');
     if (space == std::string_view::npos) {
-      return Error(Code::kInvalid, "tokenizer.ggml.merges: %s is no pair", Quoted(text).c_str());
+      return Error(Code::kInvalid, "tokenizer.ggml.merges: expected a pair of tokens, found %s",
+                   Quoted(text).c_str());
     }
     merges.push_back({text.substr(0, space), text.substr(space + 1)});
   }
@@ -85,7 +90,7 @@ Status ReadByteLevel(const GgufMetadata& metadata, Vocab& vocab) {
     if (split.name == name) known = &split;
   }
   if (known == nullptr) {
-    return Error(Code::kUnsupported, "tokenizer.ggml.pre is %s, which Hearth does not know",
+    return Error(Code::kUnsupported, "tokenizer.ggml.pre %s is not supported",
                  Quoted(name).c_str());
   }
   vocab.split = known->rule;
@@ -106,8 +111,7 @@ Status ReadSentencePiece(const GgufMetadata& metadata, Vocab& vocab) {
   vocab.kind = VocabKind::kSentencePiece;
   const GgufValue* scores = metadata.Find("tokenizer.ggml.scores");
   const auto numbers = scores != nullptr ? scores->Numbers() : std::nullopt;
-  if (!numbers)
-    return Error(Code::kInvalid, "tokenizer.ggml.scores holds values that are not numbers");
+  if (!numbers) return Error(Code::kInvalid, "tokenizer.ggml.scores: expected an array of numbers");
   for (const double score : *numbers) vocab.scores.push_back(static_cast<float>(score));
   const bool adds_space = FlagAt(metadata, "tokenizer.ggml.add_space_prefix", true);
   vocab.space_prefix = adds_space ? SpacePrefix::kAlways : SpacePrefix::kNone;
@@ -126,7 +130,8 @@ Result<Vocab> VocabFromGguf(const GgufMetadata& metadata) {
   } else if (model == "llama") {
     HEARTH_TRY(ReadSentencePiece(metadata, vocab));
   } else {
-    return Error(Code::kUnsupported, "tokenizer.ggml.model is %s, Hearth knows gpt2 and llama",
+    return Error(Code::kUnsupported,
+                 "tokenizer.ggml.model %s is not supported; supported: gpt2, llama",
                  Quoted(model).c_str());
   }
   HEARTH_ASSIGN(vocab.bos, TokenAt(metadata, "tokenizer.ggml.bos_token_id"));

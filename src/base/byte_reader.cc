@@ -29,7 +29,9 @@ Result<uint64_t> ByteReader::U64(const char* what) { return Number<uint64_t>(*th
 
 Result<std::span<const std::byte>> ByteReader::Bytes(uint64_t count, const char* what) {
   if (count > remaining()) {
-    return Error(Code::kCorrupt, "%s at byte %zu: expected %" PRIu64 " bytes, only %zu are left",
+    return Error(Code::kCorrupt,
+                 "%s at byte %zu: expected %" PRIu64
+                 " bytes, only %zu are left; is the file complete?",
                  what, position_, count, remaining());
   }
   const auto found = bytes_.subspan(position_, static_cast<size_t>(count));
@@ -53,7 +55,7 @@ Status ByteReader::CanHold(uint64_t count, uint64_t min_bytes, const char* what)
   if ((Checked(count) * min_bytes).FitsIn(remaining())) return Status();
   return Error(Code::kCorrupt,
                "%s at byte %zu: %" PRIu64 " elements of at least %" PRIu64
-               " bytes cannot fit in the %zu bytes left",
+               " bytes cannot fit in the %zu bytes left; is the file complete?",
                what, position_, count, min_bytes, remaining());
 }
 

@@ -27,7 +27,8 @@ TEST(ByteReader, ShortInputIsAnErrorThatSaysWhere) {
   ASSERT_TRUE(reader.U32("magic").ok());
   const Status status = reader.U32("version").status();
   EXPECT_EQ(status.code(), Code::kCorrupt);
-  EXPECT_EQ(status.message(), "version at byte 4: expected 4 bytes, only 1 are left");
+  EXPECT_EQ(status.message(),
+            "version at byte 4: expected 4 bytes, only 1 are left; is the file complete?");
   // A failed read takes nothing.
   EXPECT_EQ(reader.position(), 4u);
   EXPECT_EQ(*reader.U8("rest"), 'e');
@@ -59,10 +60,10 @@ TEST(ByteReader, StringsRespectBothLimits) {
             "name at byte 0: a string of 5 bytes, the limit is 4");
   ByteReader cut(Bytes(std::string_view(text).substr(0, 12)));
   EXPECT_EQ(cut.String(100, "name").status().message(),
-            "name at byte 8: expected 5 bytes, only 4 are left");
+            "name at byte 8: expected 5 bytes, only 4 are left; is the file complete?");
   ByteReader headless(Bytes(std::string_view(text).substr(0, 7)));
   EXPECT_EQ(headless.String(100, "name").status().message(),
-            "name at byte 0: expected 8 bytes, only 7 are left");
+            "name at byte 0: expected 8 bytes, only 7 are left; is the file complete?");
 }
 
 TEST(ByteReader, CanHoldBoundsAllocations) {
@@ -72,7 +73,8 @@ TEST(ByteReader, CanHoldBoundsAllocations) {
   EXPECT_FALSE(reader.CanHold(11, 1, "x").ok());
   ASSERT_TRUE(reader.U8("first").ok());
   EXPECT_EQ(reader.CanHold(5, 2, "tensors").message(),
-            "tensors at byte 1: 5 elements of at least 2 bytes cannot fit in the 9 bytes left");
+            "tensors at byte 1: 5 elements of at least 2 bytes cannot fit in the 9 bytes left; is "
+            "the file complete?");
   // 2^62 * 4 wraps to zero.
   EXPECT_FALSE(reader.CanHold(uint64_t{1} << 62, 4, "x").ok());
   EXPECT_FALSE(reader.CanHold(UINT64_MAX, UINT64_MAX, "x").ok());

@@ -122,7 +122,7 @@ class TreeBuilder {
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice == names.end()) return Close(ec);
-    return Refuse("the name " + Quoted(*twice) + " stands twice in one object", ec);
+    return Refuse("the name " + Quoted(*twice) + " appears twice in one object", ec);
   }
 
   const JsonLimits limits_;
@@ -207,6 +207,8 @@ void WriteScalar(const Json& value, std::string& out) {
     WriteNumber(*number, out);
   } else if (const std::string* text = value.string()) {
     WriteString(*text, out);
+  } else if (const JsonText* written = value.written()) {
+    out += written->text;
   } else {
     out += "null";
   }
@@ -294,6 +296,35 @@ Result<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
   }
   const std::string why = ec ? ec.message() : "something follows the value";
   return Error(Code::kInvalid, "JSON near byte %zu: %s", used, why.c_str());
+}
+
+JsonMeasure MeasureJson(std::string_view text) {
+  JsonMeasure out{1, 0};
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '[' || c == '{') {
+      out.depth = std::max(out.depth, ++depth);
+      ++out.num_values;  // its first member, if it has one
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',') {
+      ++out.num_values;
+    } else {
+      in_string = c == '"';
+    }
+  }
+  return out;
+}
+
+bool FitsJsonLimits(std::string_view text, const JsonLimits& limits) {
+  if (text.size() > limits.max_bytes) return false;
+  const JsonMeasure measure = MeasureJson(text);
+  return measure.num_values <= limits.max_values && measure.depth <= limits.max_depth;
 }
 
 std::string WriteJson(const Json& value, int indent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON, the program's only parser of it: a bounded face of Boost.JSON. The limits are checked
+// JSON, the program's only parser of it: a bounded wrapper of Boost.JSON. The limits are checked
 // while parsing, so a hostile text costs no more than its size. Boost stays inside json.cc.
 #pragma once
 #include <cstddef>
@@ -20,6 +20,13 @@ using JsonMember = std::pair<std::string, Json>;
 // Members in the order of the text. Order matters: tool schemas are shown to the model with it.
 using JsonObject = std::vector<JsonMember>;
 
+// What is written already: one value as JSON, put into the text as it is. Long lists are kept so,
+// in a tenth of the memory of their tree.
+struct JsonText {
+  std::string text;
+  bool operator==(const JsonText&) const = default;
+};
+
 // One value, owning everything below it. Copying copies the tree.
 class Json {
  public:
@@ -34,6 +41,7 @@ class Json {
   Json(const char* value) : v_(std::string(value)) {}
   Json(JsonArray value) : v_(std::move(value)) {}
   Json(JsonObject value) : v_(std::move(value)) {}
+  Json(JsonText value) : v_(std::move(value)) {}
 
   bool is_null() const { return std::holds_alternative<std::monostate>(v_); }
   // Each is null when the value is of another kind.
@@ -43,6 +51,8 @@ class Json {
   JsonArray* array() { return std::get_if<JsonArray>(&v_); }
   const JsonObject* object() const { return std::get_if<JsonObject>(&v_); }
   JsonObject* object() { return std::get_if<JsonObject>(&v_); }
+  // Parsed values are never of this kind; to all others it is a value of no kind.
+  const JsonText* written() const { return std::get_if<JsonText>(&v_); }
   // Integers written without fraction or exponent. Out of int64's range: none.
   std::optional<int64_t> integer() const;
   std::optional<uint64_t> unsigned_integer() const;
@@ -54,7 +64,8 @@ class Json {
   bool operator==(const Json&) const = default;
 
  private:
-  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, JsonArray, JsonObject>
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, JsonArray, JsonObject,
+               JsonText>
       v_;
 };
 
@@ -72,6 +83,15 @@ struct JsonLimits {
 // Doubles are correctly rounded; a number beyond their range is refused. Errors name the byte
 // offset.
 Result<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
+
+// How large the tree of a text that WriteJson made would be, told by one walk over the text.
+struct JsonMeasure {
+  size_t num_values = 0;  // as ParseJson counts them, or a few more
+  int depth = 0;
+};
+JsonMeasure MeasureJson(std::string_view text);
+// Whether ParseJson surely takes such a text.
+bool FitsJsonLimits(std::string_view text, const JsonLimits& limits = {});
 
 // The shortest text that parses back to the same value. Doubles keep a ".0" so that they stay
 // doubles. What JSON cannot say is replaced, so the text is always valid: NaN and infinities by

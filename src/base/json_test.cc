@@ -189,7 +189,7 @@ TEST(JsonParse, RefusesInvalidUtf8) {
 }
 
 TEST(JsonParse, RefusesANameTwice) {
-  EXPECT_NE(Refusal(R"({"a":1,"b":2,"a":3})").find("the name \"a\" stands twice"),
+  EXPECT_NE(Refusal(R"({"a":1,"b":2,"a":3})").find("the name \"a\" appears twice"),
             std::string::npos);
   EXPECT_NE(Refusal(R"([{"x":{"":1,"":2}}])").find("the name \"\""), std::string::npos);
   Refusal(R"({"a":1,"\u0061":2})");
@@ -362,6 +362,34 @@ TEST(Json, TextThatIsPassedOnMayRepeatNamesAndOverflow) {
   EXPECT_EQ(json->Find("a")->number(), std::numeric_limits<double>::max());
   EXPECT_EQ(json->object()->size(), 3u);
   EXPECT_FALSE(ParseJson(R"({"a":1,})", {.is_passed_on = true}).ok());
+}
+
+TEST(JsonWrite, PutsWrittenTextInAsItIs) {
+  const Json list = JsonArray{JsonText{R"({"a":[1,2]})"}, 3, JsonText{"null"}};
+  EXPECT_EQ(WriteJson(list), R"([{"a":[1,2]},3,null])");
+  EXPECT_EQ(WriteJson(JsonObject{{"x", JsonText{"[]"}}}), R"({"x":[]})");
+  const Json text = JsonText{"1"};
+  EXPECT_EQ(text.written()->text, "1");
+  EXPECT_FALSE(text.is_null());
+  EXPECT_EQ(text.integer(), std::nullopt) << "of no kind until it is parsed";
+  EXPECT_EQ(text.Find("a"), nullptr);
+  EXPECT_EQ(Json(1).written(), nullptr);
+}
+
+TEST(JsonMeasure, CountsWhatParsingWould) {
+  for (const char* text :
+       {"1", "[]", "{}", "[1,2,3]", R"({"a":1,"b":[{"c":[]},"],{,"]})", R"(["\\",",","\",["])"}) {
+    const JsonMeasure measure = MeasureJson(text);
+    size_t exact = 0;
+    while (!ParseJson(text, {.max_values = exact}).ok()) ASSERT_LT(++exact, 100u) << text;
+    EXPECT_GE(measure.num_values, exact) << text;
+    EXPECT_LE(measure.num_values, exact + 3) << text;
+    EXPECT_TRUE(FitsJsonLimits(text, {.max_values = measure.num_values}));
+    EXPECT_FALSE(FitsJsonLimits(text, {.max_values = measure.num_values - 1}));
+  }
+  EXPECT_EQ(MeasureJson("[[[1]],[2]]").depth, 3);
+  EXPECT_FALSE(FitsJsonLimits("[[[1]]]", {.max_depth = 2}));
+  EXPECT_FALSE(FitsJsonLimits("[1,2]", {.max_bytes = 4}));
 }
 
 }  // namespace

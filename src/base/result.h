@@ -76,9 +76,9 @@ std::string Quoted(std::string_view bytes);
 
 #define HEARTH_CONCAT_(a, b) a##b
 #define HEARTH_CONCAT(a, b) HEARTH_CONCAT_(a, b)
-#define HEARTH_TRY(expr)                                      \
-  do {                                                        \
-    if (::hearth::Status st_ = (expr); !st_.ok()) return st_; \
+#define HEARTH_TRY(expr)                          \
+  do {                                            \
+    if (auto st_ = (expr); !st_.ok()) return st_; \
   } while (false)
 #define HEARTH_ASSIGN(lhs, expr) HEARTH_ASSIGN_(HEARTH_CONCAT(r_, __COUNTER__), lhs, expr)
 #define HEARTH_ASSIGN_(r, lhs, expr)         \

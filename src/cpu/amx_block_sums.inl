@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on AMX with formats that have a scale per block of 32 columns, whatever their codes are:
 // each tile instruction sums one block and vectors take the sums over. 16 tokens by one panel keep
-// their sixteen vectors of floats in registers for a whole chunk. Included after kernels_amx.h and
+// their sixteen vectors of floats in registers for a whole strip. Included after kernels_amx.h and
 // panels.h, inside an unnamed namespace.
 
 constexpr int kTile = kQuantBlock * kPanelRows;  // bytes of a block's weights
 constexpr int kBlockRows = 128;                  // tokens that stay in L2 while the weights pass
-constexpr int kPairs = kChunkBlocks / 2;         // blocks are taken in pairs
-constexpr int kChunkLines = kChunkBlocks * kTile / 64;
-constexpr int kSumRoom = 32;  // for a chunk's sums of blocks, in whole vectors
-static_assert(kChunkBlocks <= kSumRoom);
+constexpr int kPairs = kStripBlocks / 2;         // blocks are taken in pairs
+constexpr int kStripLines = kStripBlocks * kTile / 64;
+constexpr int kSumRoom = 32;  // for a strip's sums of blocks, in whole vectors
+static_assert(kStripBlocks <= kSumRoom);
 constexpr ShapesByTokens kShapes = ShapesOfDepth(kQuantBlock);
 
-// The signed codes of a chunk of one panel.
+// The signed codes of a strip of one panel.
 struct alignas(64) Codes {
-  int8_t tiles[kChunkBlocks][kTile];
+  int8_t tiles[kStripBlocks][kTile];
 };
 
 // What the tiles leave for the vectors: of both blocks of a pair the high sums, then the low.
@@ -65,25 +65,25 @@ template <bool kHasMin, int kFirst, bool kTwo>
   }
 }
 
-// Up to 16 tokens through a chunk of one panel.
+// Up to 16 tokens through a strip of one panel.
 struct Job {
-  const int8_t *hi, *lo;   // the first token's columns of the chunk
+  const int8_t *hi, *lo;   // the first token's columns of the strip
   const int8_t* codes;     // [block][kTile], signed
   const uint16_t* scales;  // float16
   float token_scales[kTileRows];
   alignas(64) float block_sums[kTileRows][kSumRoom];  // of the activations, for minima
   int pairs;
   bool last_is_half;  // the last pair has one block
-  bool first_chunk;   // there are no totals yet
+  bool first_strip;   // there are no totals yet
   float* y;
-  const float* bias;  // of the panel after the last chunk, or null
+  const float* bias;  // of the panel after the last strip, or null
   int begin, end;     // tokens to store: those before are done, those behind do not exist
 };
 
-// The joined sums of a token's blocks, up to a chunk of them.
+// The joined sums of a token's blocks, up to a strip of them.
 inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float* out) {
-  for (int i = 0; i < kChunkBlocks; i += 16) {
-    const int left = (blocks < kChunkBlocks ? blocks : kChunkBlocks) - i;
+  for (int i = 0; i < kStripBlocks; i += 16) {
+    const int left = (blocks < kStripBlocks ? blocks : kStripBlocks) - i;
     const auto lanes =
         static_cast<__mmask16>(left >= 16 ? 0xffff : (left > 0 ? (1 << left) - 1 : 0));
     const __m512i shifted = _mm512_slli_epi32(_mm512_maskz_loadu_epi32(lanes, high + i), 8);
@@ -96,9 +96,9 @@ inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float*
 // panels are read:
 //   kHasMin       whether minima lie a line behind the scales
 //   kScaleStride  float16 values from the scales of a pair of blocks to those of the next
-//   Scales(w, panel, chunk)  where the chunk's scales begin: [2 blocks][16 rows] for each pair
-//   Unpacker      turns a chunk's codes into signed bytes: Start(w, panel, chunk, codes), then
-//                 Lines(count) until nothing is left; Lines(kChunkLines) always finishes
+//   Scales(w, panel, strip)  where the strip's scales begin: [2 blocks][16 rows] for each pair
+//   Unpacker      turns a strip's codes into signed bytes: Start(w, panel, strip, codes), then
+//                 Lines(count) until nothing is left; Lines(kStripLines) always finishes
 template <class Format>
 class Walk {
  public:
@@ -109,11 +109,11 @@ class Walk {
         token_(begin),
         begin_(begin),
         end_(end) {
-    // A quarter of a step unpacks so much that the next chunk is there in time.
+    // A quarter of a step unpacks so much that the next strip is there in time.
     const int quarters = 4 * kPairs * ((end - begin + kTileRows - 1) / kTileRows);
-    lines_ = (kChunkLines + quarters - 1) / quarters;
+    lines_ = (kStripLines + quarters - 1) / quarters;
     next_.Start(*args.w, panel_, 0, codes_[0]);
-    StartChunk();
+    StartStrip();
   }
   bool Next(Job& job) {
     if (panel_ == panel_end_) return false;
@@ -121,60 +121,60 @@ class Walk {
     token_ += kTileRows;
     if (token_ < end_) return true;
     token_ = begin_;
-    if (++chunk_ == args_.x->num_chunks) {
-      chunk_ = 0;
+    if (++strip_ == args_.x->num_strips) {
+      strip_ = 0;
       ++panel_;
     }
-    new_chunk_ = true;
+    new_strip_ = true;
     return true;
   }
   [[gnu::always_inline]] void Unpack() { next_.Lines(lines_); }
 
  private:
-  // The weights of this chunk are complete from here on, those of the one behind it begin.
-  void StartChunk() {
-    next_.Lines(kChunkLines);
+  // The weights of this strip are complete from here on, those of the one behind it begin.
+  void StartStrip() {
+    next_.Lines(kStripLines);
     TileFence();
-    const bool last = chunk_ + 1 == args_.x->num_chunks;
+    const bool last = strip_ + 1 == args_.x->num_strips;
     const int panel = last ? panel_ + 1 : panel_;
     now_ = 1 - now_;
-    if (panel < panel_end_) next_.Start(*args_.w, panel, last ? 0 : chunk_ + 1, codes_[1 - now_]);
-    new_chunk_ = false;
+    if (panel < panel_end_) next_.Start(*args_.w, panel, last ? 0 : strip_ + 1, codes_[1 - now_]);
+    new_strip_ = false;
   }
   void Fill(Job& job) {
-    if (new_chunk_) StartChunk();
+    if (new_strip_) StartStrip();
     const Activations& x = *args_.x;
     const PackedMatrix& w = *args_.w;
     // The last tokens reach back over rows that are done rather than past the end.
     const int count = x.m < kTileRows ? x.m : kTileRows;
     const int first = token_ + count <= x.m ? token_ : x.m - count;
-    const int blocks = w.cols / kQuantBlock - chunk_ * kChunkBlocks;
-    const int64_t at = int64_t{first} * x.stride + chunk_ * kChunk;
-    const bool last = chunk_ + 1 == x.num_chunks;
+    const int blocks = w.cols / kQuantBlock - strip_ * kStripBlocks;
+    const int64_t at = int64_t{first} * x.stride + strip_ * kStrip;
+    const bool last = strip_ + 1 == x.num_strips;
     job.hi = x.hi + at;
     job.lo = x.lo + at;
     job.codes = codes_[now_].tiles[0];
-    job.scales = Format::Scales(w, panel_, chunk_);
-    job.pairs = blocks < kChunkBlocks ? (blocks + 1) / 2 : kPairs;
-    job.last_is_half = blocks < kChunkBlocks && blocks % 2 != 0;
-    job.first_chunk = chunk_ == 0;
+    job.scales = Format::Scales(w, panel_, strip_);
+    job.pairs = blocks < kStripBlocks ? (blocks + 1) / 2 : kPairs;
+    job.last_is_half = blocks < kStripBlocks && blocks % 2 != 0;
+    job.first_strip = strip_ == 0;
     job.y = args_.y + first * args_.y_stride + panel_ * kPanelRows;
     job.bias = last && args_.bias != nullptr ? args_.bias + panel_ * kPanelRows : nullptr;
     job.begin = token_ - first;
     job.end = count;
     for (int t = 0; t < count; ++t) {
-      job.token_scales[t] = x.scale[int64_t{first + t} * x.num_chunks + chunk_];
+      job.token_scales[t] = x.scale[int64_t{first + t} * x.num_strips + strip_];
       if constexpr (Format::kHasMin) {
-        const int64_t block = int64_t{first + t} * x.num_blocks + chunk_ * kChunkBlocks;
+        const int64_t block = int64_t{first + t} * x.num_blocks + strip_ * kStripBlocks;
         FillSums(x.sum_hi + block, x.sum_lo + block, blocks, job.block_sums[t]);
       }
     }
   }
 
   const MatmulArgs& args_;
-  int panel_, panel_end_, chunk_ = 0, token_, begin_, end_;
-  int lines_, now_ = 1;  // which codes are those of the chunk
-  bool new_chunk_ = false;
+  int panel_, panel_end_, strip_ = 0, token_, begin_, end_;
+  int lines_, now_ = 1;  // which codes are those of the strip
+  bool new_strip_ = false;
   typename Format::Unpacker next_;
   Codes codes_[2];
 };
@@ -183,7 +183,7 @@ class Walk {
                                               __m512 (&totals)[kTileRows]) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTileRows; ++t) {
-    const bool continues = !job.first_chunk && t < job.end;
+    const bool continues = !job.first_strip && t < job.end;
     totals[t] = continues ? _mm512_loadu_ps(job.y + t * stride) : _mm512_setzero_ps();
   }
 }

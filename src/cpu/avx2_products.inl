@@ -28,7 +28,7 @@ struct Token {
         lo(x.lo + int64_t{t} * x.stride),
         sum_hi(x.sum_hi + int64_t{t} * x.num_blocks),
         sum_lo(x.sum_lo + int64_t{t} * x.num_blocks),
-        scale(x.scale + int64_t{t} * x.num_chunks) {}
+        scale(x.scale + int64_t{t} * x.num_strips) {}
   const int8_t *hi, *lo;
   const int32_t *sum_hi, *sum_lo;
   const float* scale;

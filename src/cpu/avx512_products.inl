@@ -50,7 +50,7 @@ struct Tokens {
       lo[t] = x.lo + int64_t{token + t} * x.stride;
       sum_hi[t] = x.sum_hi + int64_t{token + t} * x.num_blocks;
       sum_lo[t] = x.sum_lo + int64_t{token + t} * x.num_blocks;
-      scale[t] = x.scale + int64_t{token + t} * x.num_chunks;
+      scale[t] = x.scale + int64_t{token + t} * x.num_strips;
     }
   }
   const int8_t *hi[kTokens], *lo[kTokens];

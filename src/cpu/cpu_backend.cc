@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/immediate_backend.h"
 #include "cpu/forward.h"
 #include "cpu/kernel_choice.h"
 #include "cpu/kv_memory.h"
 #include "cpu/pack.h"
 #include "cpu/packed_model.h"
-#include "model/costs.h"
 
 namespace hearth {
 namespace {
 
-class CpuBackend : public Backend {
+class CpuBackend : public ImmediateBackend {
  public:
   CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool,
              std::unique_ptr<PackedModel> model, KvMemory kv, const CpuOptions& options)
@@ -30,73 +30,66 @@ class CpuBackend : public Backend {
   int vocab_size() const override { return model_->spec().vocab_size; }
   int hidden_size() const override { return model_->spec().d_model; }
 
-  Status Run(const StepPlan& plan, std::span<float> logits) override {
-    HEARTH_TRY(Check(plan, logits));
-    if (!plan.tokens.empty()) forward_.Run(plan, logits);
+ protected:
+  Status Compute(const StepPlan& plan, std::span<float> logits) override {
+    forward_.Run(plan, logits);
     return Status();
   }
 
-  Status ReadBlock(int group, BlockId id, std::span<std::byte> out) override {
-    HEARTH_TRY(CheckBlock(group, id, out.size()));
-    std::memcpy(out.data(), kv_.block(group, static_cast<int>(id)).data(), out.size());
-    return Status();
-  }
-
-  Status WriteBlock(int group, BlockId id, std::span<const std::byte> in) override {
-    HEARTH_TRY(CheckBlock(group, id, in.size()));
-    std::memcpy(kv_.block(group, static_cast<int>(id)).data(), in.data(), in.size());
+  Status Copy(const BlockCopy& copy) override {
+    const std::span<std::byte> block = kv_.block(copy.group, static_cast<int>(copy.block));
+    if (!copy.to_host.empty()) std::memcpy(copy.to_host.data(), block.data(), block.size());
+    if (!copy.from_host.empty()) std::memcpy(block.data(), copy.from_host.data(), block.size());
     return Status();
   }
 
  private:
-  Status CheckBlock(int group, BlockId id, size_t size) const {
-    if (group < 0 || group >= kv_.layout().num_groups()) {
-      return Error(Code::kInvalid, "KV group %d of %d", group, kv_.layout().num_groups());
+  Status CheckCopy(const BlockCopy& copy) const {
+    if (copy.group < 0 || copy.group >= kv_.layout().num_groups()) {
+      return Error(Code::kInvalid, "KV group %d of %d", copy.group, kv_.layout().num_groups());
     }
-    const KvGroupLayout& layout = kv_.layout().group(group);
-    const auto index = static_cast<int>(id);
-    if (index >= 0 && index < layout.num_blocks &&
+    const KvGroupLayout& layout = kv_.layout().group(copy.group);
+    const auto index = static_cast<int>(copy.block);
+    const size_t size = copy.to_host.size() + copy.from_host.size();
+    const bool is_one_way = copy.to_host.empty() || copy.from_host.empty();
+    if (index >= 0 && index < layout.num_blocks && is_one_way &&
         static_cast<int64_t>(size) == layout.block_bytes) {
       return Status();
     }
-    return Error(Code::kInvalid, "block %d of %zu bytes; there are %d of %lld", index, size,
-                 layout.num_blocks, static_cast<long long>(layout.block_bytes));
+    return Error(Code::kInvalid, "a copy of block %d of %zu bytes; there are %d of %lld", index,
+                 size, layout.num_blocks, static_cast<long long>(layout.block_bytes));
   }
 
   // A plan that would reach outside memory is refused here, whoever made it.
-  Status Check(const StepPlan& plan, std::span<float> logits) const {
+  Status Check(const StepPlan& plan) const override {
     const ModelSpec& spec = model_->spec();
+    for (const BlockCopy& copy : plan.copies) HEARTH_TRY(CheckCopy(copy));
     if (plan.tokens.size() > static_cast<size_t>(max_step_tokens_)) {
       return Error(Code::kInvalid, "a step of %zu tokens, the limit is %d", plan.tokens.size(),
                    max_step_tokens_);
     }
-    const size_t room =
-        static_cast<size_t>(plan.num_logits_rows) * static_cast<size_t>(spec.vocab_size);
-    if (plan.num_logits_rows < 0 || logits.size() < room) {
-      return Error(Code::kInvalid, "%d rows of logits do not fit %zu floats", plan.num_logits_rows,
-                   logits.size());
-    }
+    if (plan.num_rows < 0) return Error(Code::kInvalid, "%d rows", plan.num_rows);
     for (const Token token : plan.tokens) {
       if (token >= 0 && token < spec.vocab_size) continue;
-      return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token,
+      return Error(Code::kInvalid, "token %d is outside the vocabulary of %d tokens", token,
                    spec.vocab_size);
     }
     int next = 0, rows = 0;
     for (const SeqSlice& slice : plan.slices) {
       HEARTH_TRY(CheckSlice(plan, slice, next, rows));
       next += slice.count;
-      rows += slice.num_logits;
+      rows += slice.num_rows;
     }
-    if (next != static_cast<int>(plan.tokens.size()) || rows != plan.num_logits_rows) {
+    if (next != static_cast<int>(plan.tokens.size()) || rows != plan.num_rows) {
       return Error(Code::kInvalid, "slices cover %d of %zu tokens and %d of %d rows", next,
-                   plan.tokens.size(), rows, plan.num_logits_rows);
+                   plan.tokens.size(), rows, plan.num_rows);
     }
     return Status();
   }
 
   Status CheckSlice(const StepPlan& plan, const SeqSlice& slice, int next, int rows) const {
-    if (slice.first != next || slice.count < 1 || slice.num_computed < 0 || slice.num_logits < 0 ||
-        slice.num_logits > slice.count || slice.logits_row != rows) {
+    if (slice.first != next || slice.count < 1 || slice.num_computed < 0 || slice.num_rows < 0 ||
+        slice.num_rows > slice.count || slice.first_row != rows) {
       return Error(Code::kInvalid, "the slice at token %d is malformed", next);
     }
     if (slice.num_pooled < 0 || slice.num_pooled > slice.count ||
@@ -147,65 +140,25 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-namespace {
-
-// The buffers of forward.h for so many tokens: floats, and two bytes for each quantised value.
-int64_t StepBytes(const ModelSpec& spec, int64_t tokens) {
-  const int64_t d = spec.d_model, q = int64_t{spec.n_heads} * spec.d_head;
-  const int64_t kv = int64_t{spec.n_kv_heads} * spec.d_head;
-  const int64_t d_ff = spec.n_experts > 0 ? spec.d_ff_expert : spec.d_ff;
-  const int64_t slots = tokens * std::max(1, spec.n_active_experts);
-  const int64_t of_tokens = 4 * (3 * d + 2 * q + 2 * kv + spec.rope.n_dims + spec.n_experts);
-  const int64_t of_slots = 4 * (2 * d_ff + d) + 2 * std::max(d, d_ff);
-  return tokens * (of_tokens + 2 * std::max(d, q)) + slots * of_slots;
-}
-
-}  // namespace
-
 KvLayout CpuKvLayout(const ModelSpec& spec) { return KvLayoutOf(spec, {}); }
-
-CpuMemoryPlan PlanMemory(const Model& model, const CpuOptions& options) {
-  CpuMemoryPlan plan;
-  plan.weight_bytes = PackedModel::BytesFor(model);
-  const ModelSpec& spec = model.spec;
-  plan.kv_bytes = KvLayoutOf(spec, options.kv_blocks).total_bytes();
-  plan.step_bytes = StepBytes(spec, options.max_step_tokens);
-  return plan;
-}
-
-std::string SlowFormatsNote(const Model& model) {
-  std::string names;
-  double slow = 0, all = 0;
-  VisitWeights(model, [&](const MatView& weight, const WeightPlace& place) {
-    const double bytes = place.share * static_cast<double>(BytesOf(weight));
-    all += bytes;
-    if (weight.rows == 1 || PackKindOf(weight) != PackKind::kRaw) return;
-    slow += bytes;
-    const std::string name = NameOf(weight.dtype);
-    if (names.find(name) == std::string::npos) names += (names.empty() ? "" : ", ") + name;
-  });
-  if (slow <= 0) return "";
-  // Rows decoded one by one are read at about 0.4 GB/s a core, packed ones at 12 to 20.
-  return Printf(
-      "%.0f %% of the weights read per token have no fast kernel (%s, or a width that is no "
-      "multiple of its block): that part runs about 30 times slower",
-      100 * slow / all, names.c_str());
-}
 
 Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options) {
   const ModelSpec& spec = model.spec;
   if (options.isa > BestIsa()) {
-    return Error(Code::kInvalid, "this machine has no %s; its best is %s", NameOf(options.isa),
-                 NameOf(BestIsa()));
+    return Error(Code::kInvalid, "this CPU does not support %s; its best instruction set is %s",
+                 NameOf(options.isa), NameOf(BestIsa()));
   }
   if (spec.d_head > kMaxHeadDim || spec.n_heads / spec.n_kv_heads > kMaxGroup) {
-    return Error(Code::kUnsupported, "heads of %d values, %d per KV head; the limits are %d and %d",
+    return Error(Code::kUnsupported,
+                 "heads of %d values with %d query heads per KV head are not supported; the limits "
+                 "are %d and %d",
                  spec.d_head, spec.n_heads / spec.n_kv_heads, kMaxHeadDim, kMaxGroup);
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
   HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, *pool, options.on_progress));
+  if (options.reserves_kv) HEARTH_TRY(kv.Reserve(*pool));
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(
       KernelsOf(options.isa), std::move(pool), std::move(packed), std::move(kv), options));
 }

@@ -212,11 +212,11 @@ void Forward::Pool(const StepPlan& plan) {
 
 void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
   const int d = spec_.d_model, padded = Padded(spec_.vocab_size);
-  std::vector<int> rows(static_cast<size_t>(plan.num_logits_rows), -1);
+  std::vector<int> rows(static_cast<size_t>(plan.num_rows), -1);
   for (const SeqSlice& slice : plan.slices) {
-    for (int i = 0; i < slice.num_logits; ++i) {
-      rows[static_cast<size_t>(slice.logits_row + i)] =
-          slice.first + slice.count - slice.num_logits + i;
+    for (int i = 0; i < slice.num_rows; ++i) {
+      rows[static_cast<size_t>(slice.first_row + i)] =
+          slice.first + slice.count - slice.num_rows + i;
     }
   }
   const auto count = static_cast<int>(rows.size());

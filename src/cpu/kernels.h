@@ -12,31 +12,31 @@ namespace hearth {
 inline constexpr int kBlockTokens = 16;
 inline constexpr int kPanelRows = 16;   // rows of a packed panel: one AVX-512 vector of outputs
 inline constexpr int kQuantBlock = 32;  // columns of an MXFP4 or Q8_0 block
-// Columns that share one activation scale. 18 blocks: 96 * 128 * 576 < 2^23, so a chunk's integer
+// Columns that share one activation scale. 18 blocks: 96 * 128 * 576 < 2^23, so a strip's integer
 // sum is exact in int32 even after the two halves are joined, and 576 = 9 AMX steps of 64.
-inline constexpr int kChunk = 576;
+inline constexpr int kStrip = 576;
 
 // Columns of a K-quant superblock, whose sub-blocks have integer scales. With activations that
 // share one scale over the same columns, everything inside a superblock is exact in int32.
 inline constexpr int kSuper = 256;
 
 // m rows of 16-bit activations, split into signed halves: value = (256 hi + lo) * scale.
-// Columns beyond `cols` are zero up to `stride`, a multiple of 64 (of 256 when chunk is kSuper).
+// Columns beyond `cols` are zero up to `stride`, a multiple of 64 (of 256 when strip is kSuper).
 struct Activations {
   int8_t* hi;       // [m, stride]
   int8_t* lo;       // [m, stride]
-  float* scale;     // [m, num_chunks]
+  float* scale;     // [m, num_strips]
   int32_t* sum_hi;  // [m, num_blocks]: of each block of 32, for kernels with unsigned weights
   int32_t* sum_lo;  // [m, num_blocks]
-  // Only when chunk is kSuper, else null: sums of 16 and of 32 neighbours. Two of them side by side
+  // Only when strip is kSuper, else null: sums of 16 and of 32 neighbours. Two of them side by side
   // are what a 16-bit dot product takes.
   int16_t *sum16_hi, *sum16_lo;  // [m, 2 * num_blocks]
   int16_t *sum32_hi, *sum32_lo;  // [m, num_blocks]
-  int m, cols, stride, num_chunks, num_blocks;
-  int chunk;  // columns that share a scale: kChunk or kSuper
+  int m, cols, stride, num_strips, num_blocks;
+  int strip;  // columns that share a scale: kStrip or kSuper
 };
 
-// One MXFP4 block whose exponent lies too far from its chunk's to be folded into int8.
+// One MXFP4 block whose exponent lies too far from its strip's to be folded into int8.
 struct SpilledBlock {
   int32_t row, block;
   float scale;

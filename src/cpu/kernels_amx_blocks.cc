@@ -24,9 +24,9 @@ struct BlockUnpacker {
   int8_t* to = nullptr;
   int line = 0, left = 0;  // lines
 
-  void Start(const PackedMatrix& w, int panel, int chunk, Codes& out) {
-    const int units = NumUnits(w.cols) - chunk * kPairs;
-    unit = w.data + panel * w.panel_bytes + int64_t{chunk} * kPairs * kUnitBytes;
+  void Start(const PackedMatrix& w, int panel, int strip, Codes& out) {
+    const int units = NumUnits(w.cols) - strip * kPairs;
+    unit = w.data + panel * w.panel_bytes + int64_t{strip} * kPairs * kUnitBytes;
     to = out.tiles[0];
     line = 0;
     left = (units < kPairs ? units : kPairs) * kUnitLines;
@@ -34,7 +34,7 @@ struct BlockUnpacker {
   [[gnu::always_inline]] void Lines(int count) {
     const __m512i offset = _mm512_set1_epi8(kTraits.has_table ? 0 : kTraits.offset);
     for (int i = count < left ? count : left; i > 0; --i) {
-      // To L2 only: about the chunk after this one, for L1 is full.
+      // To L2 only: about the strip after this one, for L1 is full.
       const uint8_t* ahead = unit + kPairs * kUnitBytes + line * 64;
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       if (line < kUnitBytes / 64 - kUnitLines) {
@@ -57,8 +57,8 @@ struct Blocks {
   using Unpacker = BlockUnpacker<kKind>;
   static constexpr bool kHasMin = BlockTraitsOf(kKind).has_min;
   static constexpr int kScaleStride = Unpacker::kUnitBytes / 2;
-  static const uint16_t* Scales(const PackedMatrix& w, int panel, int chunk) {
-    const int64_t unit = int64_t{chunk} * kPairs * Unpacker::kUnitBytes;
+  static const uint16_t* Scales(const PackedMatrix& w, int panel, int strip) {
+    const int64_t unit = int64_t{strip} * kPairs * Unpacker::kUnitBytes;
     return FactorsOf(w.data + panel * w.panel_bytes + unit);
   }
 };

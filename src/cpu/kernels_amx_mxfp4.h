@@ -10,7 +10,7 @@
 namespace hearth {
 
 static constexpr int kStep = 64;  // columns that one tile instruction sums
-static constexpr int kSteps = kChunk / kStep;
+static constexpr int kSteps = kStrip / kStep;
 static constexpr int kBlockBytes = 256;  // nibbles of a block
 
 // Twice E2M1, shifted: entry 16 * shift + code; and each of 16 bytes four times.

@@ -47,7 +47,7 @@ class Product {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
-    int stored = -1;  // the chunk whose sums are stored and not used yet
+    int stored = -1;  // the strip whose sums are stored and not used yet
     for (int s = 0; s < steps; ++s) {
       if (s + 1 < steps) Prepare(s + 1, ring_[(s + 1) % 2]);
       TileFence();
@@ -125,18 +125,18 @@ class Product {
     }
   }
 
-  void UseSums(int chunk) const {
+  void UseSums(int strip) const {
     for (int p = 0; p < kPanels; ++p) {
-      const uint8_t* bases = Mxfp4Bases(panels_ + p * panel_bytes_) + chunk * kPanelRows;
+      const uint8_t* bases = Mxfp4Bases(panels_ + p * panel_bytes_) + strip * kPanelRows;
       const __m128i sixteen = _mm_load_si128(reinterpret_cast<const __m128i*>(bases));
       const __m512 base = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(sixteen), 23));
       for (int t = 0; t < x_.m; ++t) {
         const __m512i high = _mm512_load_si512(sums_[p] + t * kPanelRows);
         const __m512i low = _mm512_load_si512(sums_[p] + (x_.m + t) * kPanelRows);
         const __m512i exact = _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
-        const float scale = x_.scale[int64_t{t} * x_.num_chunks + chunk];
+        const float scale = x_.scale[int64_t{t} * x_.num_strips + strip];
         float* y = args_.y + t * args_.y_stride + (panel_ + p) * kPanelRows;
-        const __m512 before = chunk == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
+        const __m512 before = strip == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(y);
         const __m512 both = _mm512_mul_ps(base, _mm512_set1_ps(scale));
         _mm512_storeu_ps(y, _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, before));
       }

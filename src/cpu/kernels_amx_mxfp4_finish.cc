@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an MXFP4 product still lacks after its last chunk: spilled blocks, then the bias.
+// What an MXFP4 product still lacks after its last strip: spilled blocks, then the bias.
 #include <immintrin.h>
 
 #include <cstddef>
@@ -33,7 +33,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end, int begin, in
   for (; s < w.num_spills && w.spills[s].row < row_end; ++s) {
     const SpilledBlock& spill = w.spills[s];
     const __m512i weights = SixteenBit(spill.w);
-    const int chunk = spill.block / kChunkBlocks;
+    const int strip = spill.block / kStripBlocks;
     for (int64_t t = begin; t < end; ++t) {
       const int64_t at = t * x.stride + spill.block * kQuantBlock;
       const __m512i high = _mm512_madd_epi16(weights, SixteenBit(x.hi + at));
@@ -41,7 +41,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end, int begin, in
       const int32_t exact =
           _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
       float& y = args.y[t * args.y_stride + spill.row];
-      y = FusedMulAdd(static_cast<float>(exact), spill.scale * x.scale[t * x.num_chunks + chunk],
+      y = FusedMulAdd(static_cast<float>(exact), spill.scale * x.scale[t * x.num_strips + strip],
                       y);
     }
   }

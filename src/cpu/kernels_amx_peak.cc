@@ -2,7 +2,7 @@
 // The most int8 products a second that AMX gives: whole tiles, registers only, four sums in flight
 // (a product starts every 16 cycles and takes 52).
 #include "cpu/kernels_amx.h"
-#include "cpu/yardstick.h"
+#include "cpu/roofline.h"
 
 namespace hearth {
 

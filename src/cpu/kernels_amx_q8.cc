@@ -14,22 +14,22 @@ namespace {
 
 #include "cpu/amx_block_sums.inl"
 
-// Turns the codes of the next chunk into signed ones, a few lines at a time.
+// Turns the codes of the next strip into signed ones, a few lines at a time.
 struct Q8Unpacker {
   const uint8_t* from = nullptr;
   int8_t* to = nullptr;
   int left = 0;  // lines
 
-  void Start(const PackedMatrix& w, int panel, int chunk, Codes& out) {
-    const int blocks = w.cols / kQuantBlock - chunk * kChunkBlocks;
-    from = w.data + panel * w.panel_bytes + Q8CodesAt(w.cols) + int64_t{chunk} * sizeof(Codes);
+  void Start(const PackedMatrix& w, int panel, int strip, Codes& out) {
+    const int blocks = w.cols / kQuantBlock - strip * kStripBlocks;
+    from = w.data + panel * w.panel_bytes + Q8CodesAt(w.cols) + int64_t{strip} * sizeof(Codes);
     to = out.tiles[0];
-    left = (blocks < kChunkBlocks ? blocks : kChunkBlocks) * kTile / 64;
+    left = (blocks < kStripBlocks ? blocks : kStripBlocks) * kTile / 64;
   }
   [[gnu::always_inline]] void Lines(int count) {
     const __m512i flip = _mm512_set1_epi8(-128);
     for (int i = count < left ? count : left; i > 0; --i) {
-      // To L2 only: about the chunk after this one, for L1 is full.
+      // To L2 only: about the strip after this one, for L1 is full.
       _mm_prefetch(reinterpret_cast<const char*>(from + sizeof(Codes)), _MM_HINT_T1);
       _mm512_store_si512(to, _mm512_xor_si512(_mm512_load_si512(from), flip));
       from += 64;
@@ -43,8 +43,8 @@ struct Q8 {
   using Unpacker = Q8Unpacker;
   static constexpr bool kHasMin = false;
   static constexpr int kScaleStride = 2 * kPanelRows;
-  static const uint16_t* Scales(const PackedMatrix& w, int panel, int chunk) {
-    return Q8Scales(w.data + panel * w.panel_bytes) + chunk * kChunkBlocks * kPanelRows;
+  static const uint16_t* Scales(const PackedMatrix& w, int panel, int strip) {
+    return Q8Scales(w.data + panel * w.panel_bytes) + strip * kStripBlocks * kPanelRows;
   }
 };
 

@@ -155,7 +155,7 @@ inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kCount; ++i) {
-    const __m512 x_scale = _mm512_set1_ps(x.scale[(token + i) * x.num_chunks + sums.n]);
+    const __m512 x_scale = _mm512_set1_ps(x.scale[(token + i) * x.num_strips + sums.n]);
     const int32_t* at = ints + p * 2 * kTileInts + (t + i) * kPanelRows;
     __m512i high = _mm512_load_si512(at), low = _mm512_load_si512(at + kTileInts);
     if constexpr (!kOnePlane<kKind>) {

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Products, Amx, ::testing::ValuesIn(kProducts),
 void FillRow(Rng& rng, int kind, std::vector<float>& row) {
   for (size_t i = 0; i < row.size(); ++i) {
     constexpr float kCorners[] = {32512, -32512, 32383, -32384, -128, 127, 128, 0};
-    const float corner = i % kChunk == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
+    const float corner = i % kStrip == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
     const float normal = rng.Normal() * (i % 97 == 0 ? 250.0f : 1.0f);
     row[i] = kind == 0 ? corner : (kind == 1 ? -3.0f : normal);
   }

@@ -45,7 +45,7 @@ inline void StoreBytes(__m256i lanes, int8_t* to) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), eight);
 }
 
-void SplitChunk(const float* values, int n, float inverse, int8_t* hi, int8_t* lo) {
+void SplitStrip(const float* values, int n, float inverse, int8_t* hi, int8_t* lo) {
   const __m256 factor = _mm256_set1_ps(inverse), round = _mm256_set1_ps(kRound);
   int i = 0;
   for (; i + 8 <= n; i += 8) {

@@ -70,7 +70,7 @@ inline void Block(const MatmulArgs& args, int token, const uint8_t* unit, int bl
 #pragma GCC unroll 4
     for (int t = 0; t < kTokens; ++t) {
       const Token x(*args.x, token + t);
-      const __m256 scale = _mm256_set1_ps(x.scale[block / kChunkBlocks]);
+      const __m256 scale = _mm256_set1_ps(x.scale[block / kStripBlocks]);
       sum[half][t] =
           _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[t]), _mm256_mul_ps(factor, scale), sum[half][t]);
       if constexpr (kTraits.has_min) {

@@ -62,9 +62,9 @@ void Mxfp4Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* 
   for (auto& half : sum) {
     for (__m256& value : half) value = _mm256_setzero_ps();
   }
-  for (int c = 0; c * kChunkBlocks < blocks; ++c) {
-    const int begin = c * kChunkBlocks;
-    const int end = begin + kChunkBlocks < blocks ? begin + kChunkBlocks : blocks;
+  for (int c = 0; c * kStripBlocks < blocks; ++c) {
+    const int begin = c * kStripBlocks;
+    const int end = begin + kStripBlocks < blocks ? begin + kStripBlocks : blocks;
     __m256i exact[2][kTokens];
     for (auto& half : exact) {
       for (__m256i& value : half) value = _mm256_setzero_si256();
@@ -143,7 +143,7 @@ void Q8Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) 
 #pragma GCC unroll 4
       for (int t = 0; t < kTokens; ++t) {
         const Token x(*args.x, token + t);
-        const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[b / kChunkBlocks]));
+        const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[b / kStripBlocks]));
         sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[t]), both, sum[half][t]);
       }
     }
@@ -176,7 +176,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
         exact += spill.w[i] * (256 * x.hi[at] + x.lo[at]);
       }
       float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[spill.block / kChunkBlocks];
+      const float scale = spill.scale * x.scale[spill.block / kStripBlocks];
       y = FusedMulAdd(static_cast<float>(exact), scale, y);
     }
   }

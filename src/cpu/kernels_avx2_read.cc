@@ -2,7 +2,7 @@
 // Reading memory with vectors of 32 bytes; otherwise as kernels_avx512_read.cc.
 #include <immintrin.h>
 
-#include "cpu/yardstick.h"
+#include "cpu/roofline.h"
 
 namespace hearth {
 

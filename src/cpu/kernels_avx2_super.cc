@@ -142,7 +142,7 @@ struct Token {
     lo = x.lo + t * x.stride + unit * kSuper;
     sum_hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + at;
     sum_lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + at;
-    scale = x.scale[t * x.num_chunks + unit];
+    scale = x.scale[t * x.num_strips + unit];
   }
   const int8_t *hi, *lo;
   const int16_t *sum_hi, *sum_lo;  // of the superblock's sub-blocks
@@ -228,7 +228,7 @@ void Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) {
       }
 #pragma GCC unroll 4
       for (int t = 0; t < kTokens; ++t) {
-        const float x_scale = args.x->scale[int64_t{token + t} * args.x->num_chunks + n];
+        const float x_scale = args.x->scale[int64_t{token + t} * args.x->num_strips + n];
         sum[half][t] = AddExact<kKind>(unit, half, x_scale, exact[t], sum[half][t]);
       }
     }

@@ -26,7 +26,7 @@ uint32_t LargestMagnitude(const float* values, int n) {
   return _mm512_reduce_max_epu32(top);
 }
 
-void SplitChunk(const float* values, int n, float inverse, int8_t* hi, int8_t* lo) {
+void SplitStrip(const float* values, int n, float inverse, int8_t* hi, int8_t* lo) {
   const __m512 factor = _mm512_set1_ps(inverse), round = _mm512_set1_ps(kRound);
   for (int i = 0; i < n; i += 16) {
     const __mmask16 lanes = FirstLanes(n - i);

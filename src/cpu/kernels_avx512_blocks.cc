@@ -107,7 +107,7 @@ void BlockTile(const MatmulArgs& args, const Tile& tile) {
     const uint8_t* unit = panel + int64_t{n} * kUnitBytes;
     float scales[kTokens];
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) scales[t] = x.scale[t][2 * n / kChunkBlocks];
+    for (int t = 0; t < kTokens; ++t) scales[t] = x.scale[t][2 * n / kStripBlocks];
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) ahead.Fetch(panel + p * w.panel_bytes, n);
     Block<kKind, 0, kTokens, kPanels>(unit, w.panel_bytes, x, 2 * n, scales, sum);

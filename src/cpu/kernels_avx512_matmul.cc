@@ -34,7 +34,7 @@ inline __m128i Load16(const uint8_t* at) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(at));
 }
 
-// One block of one panel: 32 columns into the chunk's sums.
+// One block of one panel: 32 columns into the strip's sums.
 template <int kTokens>
 inline void Mxfp4Block(const uint8_t* shifts, const uint8_t* nibbles, const Tokens<kTokens>& x,
                        int column, __m512i (&high)[kTokens], __m512i (&low)[kTokens]) {
@@ -80,9 +80,9 @@ void Mxfp4Tile(const MatmulArgs& args, const Tile& tile) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) sum[p][t] = _mm512_setzero_ps();
   }
-  for (int c = 0; c * kChunkBlocks < blocks; ++c) {
-    const int begin = c * kChunkBlocks;
-    const int end = begin + kChunkBlocks < blocks ? begin + kChunkBlocks : blocks;
+  for (int c = 0; c * kStripBlocks < blocks; ++c) {
+    const int begin = c * kStripBlocks;
+    const int end = begin + kStripBlocks < blocks ? begin + kStripBlocks : blocks;
     __m512i high[kPanels][kTokens], low[kPanels][kTokens];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
@@ -142,7 +142,7 @@ inline void Q8Block(const uint8_t* scales, const uint8_t* codes, const Tokens<kT
 #pragma GCC unroll 8
   for (int t = 0; t < kTokens; ++t) {
     const __m512i exact = _mm512_add_epi32(_mm512_slli_epi32(high[t], 8), low[t]);
-    const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(x.scale[t][block / kChunkBlocks]));
+    const __m512 both = _mm512_mul_ps(scale, _mm512_set1_ps(x.scale[t][block / kStripBlocks]));
     sum[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), both, sum[t]);
   }
 }
@@ -199,7 +199,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
         exact += spill.w[i] * (256 * x.hi[0][at] + x.lo[0][at]);
       }
       float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[0][spill.block / kChunkBlocks];
+      const float scale = spill.scale * x.scale[0][spill.block / kStripBlocks];
       y = FusedMulAdd(static_cast<float>(exact), scale, y);
     }
   }

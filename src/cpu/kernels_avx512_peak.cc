@@ -6,7 +6,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "cpu/yardstick.h"
+#include "cpu/roofline.h"
 
 namespace hearth {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading memory with vectors of 64 bytes. The hardware's own prefetcher is helped along as the
-// product kernels do it, else they would beat their yardstick.
+// product kernels do it, else they would beat their roofline.
 #include <immintrin.h>
 
 #include <iterator>
 #include <numeric>
 
-#include "cpu/yardstick.h"
+#include "cpu/roofline.h"
 
 namespace hearth {
 

@@ -29,7 +29,7 @@ struct Token {
         sum16_lo(x.sum16_lo + int64_t{t} * x.num_blocks * 2),
         sum32_hi(x.sum32_hi + int64_t{t} * x.num_blocks),
         sum32_lo(x.sum32_lo + int64_t{t} * x.num_blocks),
-        scale(x.scale + int64_t{t} * x.num_chunks) {}
+        scale(x.scale + int64_t{t} * x.num_strips) {}
   const int8_t *hi, *lo;
   const int16_t *sum16_hi, *sum16_lo, *sum32_hi, *sum32_lo;
   const float* scale;

@@ -31,13 +31,13 @@ void SuperSums(const Activations& x, int row) {
   }
 }
 
-// One scale per chunk, 16-bit values rounded to nearest even. A chunk that holds a NaN or an
+// One scale per strip, 16-bit values rounded to nearest even. A strip that holds a NaN or an
 // infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
 void Quantise(const float* values, const Activations& x, int row) {
   int8_t* hi = x.hi + int64_t{row} * x.stride;
   int8_t* lo = x.lo + int64_t{row} * x.stride;
-  for (int c = 0; c < x.num_chunks; ++c) {
-    const int begin = c * x.chunk, end = begin + x.chunk < x.cols ? begin + x.chunk : x.cols;
+  for (int c = 0; c < x.num_strips; ++c) {
+    const int begin = c * x.strip, end = begin + x.strip < x.cols ? begin + x.strip : x.cols;
     uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
     for (int i = begin; i < end; ++i) {
       const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
@@ -45,9 +45,9 @@ void Quantise(const float* values, const Activations& x, int row) {
     }
     const bool finite = top < 0x7f800000u;
     const float amax = FloatOf(top);
-    // Below 2^-100 the inverse would overflow; such a chunk is zero to any reader of its sum.
+    // Below 2^-100 the inverse would overflow; such a strip is zero to any reader of its sum.
     const float inverse = finite && amax >= 0x1p-100f ? kActMax / amax : 0.0f;
-    x.scale[int64_t{row} * x.num_chunks + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
+    x.scale[int64_t{row} * x.num_strips + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
     for (int i = begin; i < end; ++i) {
       const float scaled = finite ? values[i] * inverse : 0.0f;
       const auto value = static_cast<int32_t>((scaled + kRound) - kRound);
@@ -66,7 +66,7 @@ void Quantise(const float* values, const Activations& x, int row) {
     x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
     x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
   }
-  if (x.chunk == kSuper) SuperSums(x, row);
+  if (x.strip == kSuper) SuperSums(x, row);
 }
 
 struct Token {
@@ -75,19 +75,19 @@ struct Token {
 };
 Token TokenOf(const Activations& x, int t) {
   return {x.hi + int64_t{t} * x.stride, x.lo + int64_t{t} * x.stride,
-          x.scale + int64_t{t} * x.num_chunks};
+          x.scale + int64_t{t} * x.num_strips};
 }
 
 int32_t Joined(const Token& token, int column) { return 256 * token.hi[column] + token.lo[column]; }
 
-// Per chunk an exact integer sum, one conversion, one fused multiply-add; then the spilled blocks
+// Per strip an exact integer sum, one conversion, one fused multiply-add; then the spilled blocks
 // of the row, in order; then the bias.
 float DotMxfp4(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& x) {
-  const int blocks = w.cols / kQuantBlock, chunks = (w.cols + kChunk - 1) / kChunk;
+  const int blocks = w.cols / kQuantBlock, strips = (w.cols + kStrip - 1) / kStrip;
   float sum = 0.0f;
-  for (int c = 0; c < chunks; ++c) {
+  for (int c = 0; c < strips; ++c) {
     int32_t exact = 0;
-    for (int b = c * kChunkBlocks; b < blocks && b < (c + 1) * kChunkBlocks; ++b) {
+    for (int b = c * kStripBlocks; b < blocks && b < (c + 1) * kStripBlocks; ++b) {
       const int shift = Mxfp4Shifts(panel, w.cols)[b * kPanelRows + lane] >> 4;
       for (int i = 0; i < kQuantBlock; ++i) {
         const int code = Mxfp4Code(panel, w.cols, b, lane, i);
@@ -112,7 +112,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
         exact += spill.w[i] * Joined(x, spill.block * kQuantBlock + i);
       }
       float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[spill.block / kChunkBlocks];
+      const float scale = spill.scale * x.scale[spill.block / kStripBlocks];
       y = FusedMulAdd(static_cast<float>(exact), scale, y);
     }
   }
@@ -155,7 +155,7 @@ float DotQ8(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& 
       exact += Q8Code(panel, w.cols, b, lane, i) * Joined(x, b * kQuantBlock + i);
     }
     const float scale = F32FromF16(Q8Scales(panel)[b * kPanelRows + lane]);
-    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[b / kChunkBlocks], sum);
+    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[b / kStripBlocks], sum);
   }
   return sum;
 }

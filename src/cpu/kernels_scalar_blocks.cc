@@ -21,7 +21,7 @@ float Dot(const PackedMatrix& w, const uint8_t* panel, int lane, const Activatio
   float sum = 0.0f;
   for (int b = 0; b < w.cols / kQuantBlock; ++b) {
     const uint8_t* unit = panel + b / 2 * UnitBytes(kTraits);
-    const float scale = x.scale[int64_t{t} * x.num_chunks + b / kChunkBlocks];
+    const float scale = x.scale[int64_t{t} * x.num_strips + b / kStripBlocks];
     int32_t exact = 0, block_sum = 0;
     for (int i = 0; i < kQuantBlock; ++i) {
       const int value = 256 * hi[b * kQuantBlock + i] + lo[b * kQuantBlock + i];

@@ -41,7 +41,7 @@ float Dot(const PackedMatrix& w, const uint8_t* panel, int lane, const Activatio
     const uint8_t* unit = panel + int64_t{n} * kLayout.unit_bytes;
     const int64_t at = int64_t{token} * x.stride + n * kSuper;
     const Exact exact = ExactSums<kKind>(unit, lane, x.hi + at, x.lo + at);
-    const float x_scale = x.scale[int64_t{token} * x.num_chunks + n];
+    const float x_scale = x.scale[int64_t{token} * x.num_strips + n];
     const float scale = F32FromF16(SuperFactors(unit)[lane]) * x_scale;
     sum = FusedMulAdd(static_cast<float>(exact.high), 256.0f * scale, sum);
     sum = FusedMulAdd(static_cast<float>(exact.low), scale, sum);

@@ -39,7 +39,7 @@ std::vector<float> TestRow(Rng& rng, int cols, int kind) {
     case 2:  // exact integers at the corners of both halves: hi +-127, lo -128 and 127
       for (int i = 0; i < cols; ++i) {
         constexpr float kCorners[] = {32512, -32512, 32384, -32384, 32639 - 256, -128, 127, 128};
-        row[static_cast<size_t>(i)] = i % kChunk == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
+        row[static_cast<size_t>(i)] = i % kStrip == 0 ? 32512.0f : kCorners[rng.Int(0, 7)];
       }
       break;
     case 3:
@@ -62,7 +62,7 @@ constexpr int kRowKinds = 8;
 ActBuffer Quantised(Rng& rng, const PackedMatrix& matrix, int m, int first_kind) {
   const int cols = matrix.cols;
   ActBuffer buffer;
-  const Activations& x = buffer.Shape(m, cols, FormatOf(matrix.kind)->chunk);
+  const Activations& x = buffer.Shape(m, cols, FormatOf(matrix.kind)->strip);
   for (int t = 0; t < m; ++t) {
     ScalarKernels().quantise(TestRow(rng, cols, (first_kind + t) % kRowKinds).data(), x, t);
   }
@@ -167,7 +167,7 @@ TEST_P(Kernels, WhatIsNoNumberSpoilsItsOwnRowOnly) {
       const int cols = WidthFor(dtype, 1184), m = 11, bad = rng.Int(0, m - 1);
       const TestMatrix matrix(dtype, 33, cols, rng);
       ActBuffer buffer;
-      const Activations& x = buffer.Shape(m, cols, FormatOf(matrix.packed.kind)->chunk);
+      const Activations& x = buffer.Shape(m, cols, FormatOf(matrix.packed.kind)->strip);
       for (int t = 0; t < m; ++t) {
         std::vector<float> row = rng.Normals(cols);
         if (t == bad) row[static_cast<size_t>(rng.Int(0, cols - 1))] = poison;
@@ -202,13 +202,13 @@ TEST_P(Kernels, Quantise) {
     ActBuffer want, got;
     for (ActBuffer* buffer : {&want, &got}) {
       // The middle row is written.
-      const Activations& x = buffer->Shape(3, cols, i % 2 == 0 ? kChunk : kSuper);
+      const Activations& x = buffer->Shape(3, cols, i % 2 == 0 ? kStrip : kSuper);
       std::memset(x.hi, 0x55, static_cast<size_t>(3 * x.stride));
       std::memset(x.lo, 0x55, static_cast<size_t>(3 * x.stride));
-      std::fill_n(x.scale, 3 * x.num_chunks, -7.0f);
+      std::fill_n(x.scale, 3 * x.num_strips, -7.0f);
       std::fill_n(x.sum_hi, 3 * x.num_blocks, -7);
       std::fill_n(x.sum_lo, 3 * x.num_blocks, -7);
-      if (x.chunk != kSuper) continue;
+      if (x.strip != kSuper) continue;
       for (int16_t* sums : {x.sum16_hi, x.sum16_lo, x.sum32_hi, x.sum32_lo}) {
         std::fill_n(sums, 3 * x.num_blocks, -7);
       }
@@ -218,10 +218,10 @@ TEST_P(Kernels, Quantise) {
     const Activations &a = want.get(), &b = got.get();
     ASSERT_EQ(std::memcmp(a.hi, b.hi, static_cast<size_t>(3 * a.stride)), 0) << "cols " << cols;
     ASSERT_EQ(std::memcmp(a.lo, b.lo, static_cast<size_t>(3 * a.stride)), 0) << "cols " << cols;
-    ASSERT_EQ(Difference(a.scale, b.scale, static_cast<size_t>(3 * a.num_chunks)), "");
+    ASSERT_EQ(Difference(a.scale, b.scale, static_cast<size_t>(3 * a.num_strips)), "");
     ASSERT_TRUE(std::equal(a.sum_hi, a.sum_hi + 3 * a.num_blocks, b.sum_hi)) << "cols " << cols;
     ASSERT_TRUE(std::equal(a.sum_lo, a.sum_lo + 3 * a.num_blocks, b.sum_lo)) << "cols " << cols;
-    if (a.chunk != kSuper) continue;
+    if (a.strip != kSuper) continue;
     const int n16 = 2 * a.num_blocks, n32 = a.num_blocks;  // the middle row's
     EXPECT_TRUE(std::equal(a.sum16_hi + n16, a.sum16_hi + 2 * n16, b.sum16_hi + n16)) << cols;
     EXPECT_TRUE(std::equal(a.sum16_lo + n16, a.sum16_lo + 2 * n16, b.sum16_lo + n16)) << cols;

@@ -2,6 +2,7 @@
 #include "cpu/kv_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -54,6 +55,24 @@ Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> bloc
     memory.buffers_.push_back(std::move(buffer));
   }
   return memory;
+}
+
+Status KvMemory::Reserve(ThreadPool& pool) {
+  // Pieces that a thread clears in a few milliseconds.
+  constexpr size_t kPiece = size_t{64} << 20;
+  std::atomic<bool> is_missing{false};
+  for (LargeBuffer& buffer : buffers_) {
+    const size_t size = buffer.bytes().size();
+    pool.RunUneven(static_cast<int>((size + kPiece - 1) / kPiece), [&](int piece, int) {
+      const size_t begin = static_cast<size_t>(piece) * kPiece;
+      if (!is_missing && !buffer.Take(begin, std::min(kPiece, size - begin)).ok())
+        is_missing = true;
+    });
+  }
+  if (!is_missing) return Status();
+  return Error(Code::kExhausted,
+               "the system does not have the %.2f GiB for the KV cache; lower --kv-memory",
+               static_cast<double>(layout_.total_bytes()) / (1 << 30));
 }
 
 std::span<std::byte> KvMemory::block(int group, int id) {

@@ -10,6 +10,7 @@
 #include "kv/layout.h"
 #include "model/model.h"
 #include "platform/memory.h"
+#include "platform/thread_pool.h"
 namespace hearth {
 
 // Thread: the backend's; workers write different tokens at the same time.
@@ -17,6 +18,9 @@ class KvMemory {
  public:
   // Allocates the blocks of KvLayoutOf(spec, blocks).
   static Result<KvMemory> Make(const ModelSpec& spec, std::span<const int> blocks);
+
+  // Takes all of it from the system now, and not block by block when they are first written.
+  Status Reserve(ThreadPool& pool);
 
   struct Layer {
     int group = 0;

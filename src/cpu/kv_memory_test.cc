@@ -3,6 +3,7 @@
 #include "cpu/kv_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -120,6 +121,22 @@ TEST(KvMemory, WritesWhatTheDefinitionSays) {
       ASSERT_EQ(codes[static_cast<size_t>((lane + 1) % kBlockTokens)], 0x5a5a);
     }
   }
+}
+
+TEST(KvMemory, TakesItsMemoryAtOnceWhenAsked) {
+  ModelSpec spec;
+  spec.n_kv_heads = 2;
+  spec.d_head = 64;
+  spec.layers.resize(2);
+  auto memory = KvMemory::Make(spec, std::vector<int>{3000});
+  ASSERT_TRUE(memory.ok());
+  ThreadPool pool(2);
+  ASSERT_TRUE(memory->Reserve(pool).ok());
+  const auto bytes = static_cast<size_t>(memory->layout().total_bytes());
+  std::vector<unsigned char> pages((bytes + 4095) / 4096);
+  ASSERT_EQ(::mincore(memory->pool(0), bytes, pages.data()), 0);
+  const auto is_there = [](unsigned char page) { return (page & 1) != 0; };
+  EXPECT_TRUE(std::all_of(pages.begin(), pages.end(), is_there));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Blocks BlocksOf(const MatmulJob& job) {
   const bool decodes =
       job.w->kind == PackKind::kRaw && static_cast<DType>(job.w->dtype) != DType::kF32;
   const int m = job.x.m;
-  const int most = FormatOf(job.w->kind)->chunk == 0 ? kBlockFloatRows : kBlockRows;
+  const int most = FormatOf(job.w->kind)->strip == 0 ? kBlockFloatRows : kBlockRows;
   if (m <= most || decodes) return {1, m};  // a row is decoded once for all
   const int count = (m + most - 1) / most;
   return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
@@ -81,7 +81,7 @@ void Matmuls::DoUnits(Range units, int worker) {
 
 void Matmuls::Do(const MatmulJob& job, int panel_begin, int panel_end, int worker) {
   if (job.x.m == 0) return;
-  const MatmulKernel kernel = kernels_.matmul[static_cast<size_t>(job.w->kind)];
+  const MatmulKernel kernel = KernelOf(kernels_, job.w->kind);
   if (kernel == nullptr) {
     const int row_end = std::min(panel_end * kPanelRows, job.w->rows);
     return DoRaw(job, panel_begin * kPanelRows, row_end, worker);

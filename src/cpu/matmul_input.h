@@ -10,7 +10,7 @@ namespace hearth {
 
 // Which forms of its input a set of matrices reads.
 struct InputNeeds {
-  bool chunks = false;  // one scale per kChunk columns
+  bool strips = false;  // one scale per kStrip columns
   bool supers = false;  // one scale per kSuper columns
   bool floats = false;
   void Add(const PackedMatrix& matrix);  // absent matrices need nothing
@@ -23,9 +23,9 @@ Activations RowsOf(const Activations& x, int first, int m);
 // Owns the memory behind Activations; grows, never shrinks.
 class ActBuffer {
  public:
-  // Capacity for m rows of `cols` values, one scale per `chunk` columns. Earlier results are
+  // Capacity for m rows of `cols` values, one scale per `strip` columns. Earlier results are
   // invalid afterwards.
-  Activations& Shape(int m, int cols, int chunk = kChunk);
+  Activations& Shape(int m, int cols, int strip = kStrip);
   const Activations& get() const { return view_; }
   Activations& get() { return view_; }
   Activations Part(int first, int m) const { return RowsOf(view_, first, m); }
@@ -42,7 +42,7 @@ class ActBuffer {
 
 // A borrowed look at m rows; only the forms that were needed are there.
 struct MatmulInput {
-  Activations chunks, supers;
+  Activations strips, supers;
   const float* floats;  // [m, stride]
   int64_t stride;
   int m;
@@ -64,7 +64,7 @@ class InputBuffer {
  private:
   InputNeeds needs_;
   int m_ = 0;
-  ActBuffer chunks_, supers_;
+  ActBuffer strips_, supers_;
 };
 
 }  // namespace hearth

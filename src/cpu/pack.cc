@@ -45,7 +45,7 @@ PackKind KindOf(DType dtype) {
     case DType::kBf16:
       return PackKind::kBf16;
     default:
-      return PackKind::kRaw;
+      return AddedKindOf(dtype);
   }
 }
 

@@ -151,7 +151,7 @@ constexpr PackFormat FormatNamed(const char* name) {
   return {
       .name = name,
       .unit = kQuantBlock,
-      .chunk = kChunk,
+      .strip = kStrip,
       .panel_bytes =
           [](DType, int cols) { return int64_t{NumUnits(cols)} * UnitBytes(BlockTraitsOf(kKind)); },
       .pack = PackPanel<kKind>,

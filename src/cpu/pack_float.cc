@@ -122,7 +122,7 @@ constexpr PackFormat RowOf(const char* name) {
   return {
       .name = name,
       .unit = kQuantBlock,
-      .chunk = 0,
+      .strip = 0,
       .panel_bytes = [](DType, int cols) { return FloatPanelBytes(cols, Format::kBytes); },
       .pack = PackPanel<Format>,
       .check = CheckPanel<Format>,

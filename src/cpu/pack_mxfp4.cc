@@ -60,19 +60,19 @@ class Mxfp4Panel {
 
   // False when an exponent is suspect.
   bool Pack(std::vector<SpilledBlock>& spills) {
-    const int cols = matrix_.cols, blocks = cols / kQuantBlock, chunks = NumChunks(cols);
+    const int cols = matrix_.cols, blocks = cols / kQuantBlock, strips = NumStrips(cols);
     const int64_t shifts_at = Mxfp4ShiftsAt(cols), nibbles_at = Mxfp4NibblesAt(cols);
-    std::memset(panel_ + chunks * kPanelRows, 0,
-                static_cast<size_t>(shifts_at - chunks * kPanelRows));
+    std::memset(panel_ + strips * kPanelRows, 0,
+                static_cast<size_t>(shifts_at - strips * kPanelRows));
     std::memset(panel_ + shifts_at + blocks * kPanelRows, 0,
                 static_cast<size_t>(nibbles_at - shifts_at - blocks * kPanelRows));
     const size_t spilled_before = spills.size();
-    for (int c = 0; c < chunks; ++c) {
-      const int first = c * kChunkBlocks, last = std::min(blocks, first + kChunkBlocks);
+    for (int c = 0; c < strips; ++c) {
+      const int first = c * kStripBlocks, last = std::min(blocks, first + kStripBlocks);
       for (int b = first; b < last; ++b) CopyBlock(b, panel_ + nibbles_at + b * 256, b - first);
-      FoldChunk(c, first, last, spills);
+      FoldStrip(c, first, last, spills);
     }
-    // Lanes of a chunk came together; the order is by row, then by block.
+    // Lanes of a strip came together; the order is by row, then by block.
     std::sort(spills.begin() + static_cast<std::ptrdiff_t>(spilled_before), spills.end(),
               [](const SpilledBlock& a, const SpilledBlock& b) {
                 return a.row != b.row ? a.row < b.row : a.block < b.block;
@@ -82,7 +82,7 @@ class Mxfp4Panel {
   }
 
  private:
-  // Nibbles to their place; exponents and who is all zeros into `block` of the chunk's tables.
+  // Nibbles to their place; exponents and who is all zeros into `block` of the strip's tables.
   void CopyBlock(int b, uint8_t* out, int block) {
     const bool planes = nibble_step_ == 16;
     const __m128i magnitude = _mm_set1_epi8(0x77), zero = _mm_setzero_si128();
@@ -111,7 +111,7 @@ class Mxfp4Panel {
 
   // Sixteen rows' base and shifts, in bytes. base + 1 is at most 252, so an exponent below it wraps
   // to 4 or more and cannot pass for a shift.
-  void FoldChunk(int chunk, int first, int last, std::vector<SpilledBlock>& spills) {
+  void FoldStrip(int strip, int first, int last, std::vector<SpilledBlock>& spills) {
     __m128i top = _mm_setzero_si128();
     for (int i = 0; i < last - first; ++i) {
       top = _mm_max_epu8(top, _mm_andnot_si128(is_zero_[i], exponent_[i]));
@@ -119,7 +119,7 @@ class Mxfp4Panel {
     }
     const __m128i one = _mm_set1_epi8(1), three = _mm_set1_epi8(3);
     const __m128i base = _mm_max_epu8(_mm_subs_epu8(top, _mm_set1_epi8(4)), one);
-    StoreLine(panel_ + chunk * kPanelRows, base);
+    StoreLine(panel_ + strip * kPanelRows, base);
     uint8_t* shifts = panel_ + Mxfp4ShiftsAt(matrix_.cols);
     for (int i = 0; i < last - first; ++i) {
       const __m128i above = _mm_sub_epi8(exponent_[i], _mm_add_epi8(base, one));
@@ -144,7 +144,7 @@ class Mxfp4Panel {
   uint8_t* const panel_;
   const uint8_t *nibbles_[kPanelRows], *exponents_[kPanelRows];
   int nibble_step_, exponent_step_;
-  __m128i exponent_[kChunkBlocks], is_zero_[kChunkBlocks];
+  __m128i exponent_[kStripBlocks], is_zero_[kStripBlocks];
   __m128i largest_ = _mm_setzero_si128();
 };
 
@@ -175,7 +175,7 @@ bool CheckPanel(const PackedMatrix& packed, const uint8_t* panel) {
   // Gathered without a branch, so that the compiler can use whole vectors.
   uint8_t wrong = 0;
   const uint8_t *bases = Mxfp4Bases(panel), *shifts = Mxfp4Shifts(panel, packed.cols);
-  for (int i = 0; i < NumChunks(packed.cols) * kPanelRows; ++i) {
+  for (int i = 0; i < NumStrips(packed.cols) * kPanelRows; ++i) {
     wrong |= static_cast<uint8_t>(bases[i] < 1 || bases[i] >= kSuspectExponent);
   }
   const int num_shifts = packed.cols / kQuantBlock * kPanelRows;
@@ -190,7 +190,7 @@ void Unpack(const PackedMatrix& packed, int row, float* out) {
     const int b = i / kQuantBlock;
     const int shift = Mxfp4Shifts(panel, cols)[b * kPanelRows + lane] >> 4;
     const int code = Mxfp4Code(panel, cols, b, lane, i % kQuantBlock);
-    const int base = Mxfp4Bases(panel)[i / kChunk * kPanelRows + lane];
+    const int base = Mxfp4Bases(panel)[i / kStrip * kPanelRows + lane];
     out[i] = std::ldexp(static_cast<float>(kTwiceE2m1[code] * (1 << shift)), base - 127);
   }
   for (int s = 0; s < packed.num_spills; ++s) {
@@ -207,7 +207,7 @@ void Unpack(const PackedMatrix& packed, int row, float* out) {
 const PackFormat kMxfp4Format = {
     .name = "MXFP4",
     .unit = kQuantBlock,
-    .chunk = kChunk,
+    .strip = kStrip,
     .panel_bytes = [](DType, int cols) { return Mxfp4PanelBytes(cols); },
     .pack = PackPanel,
     .check = CheckPanel,

@@ -36,7 +36,7 @@ void ReadMxfp4(const MatView& matrix, int row, Mxfp4Row& out) {
   }
 }
 
-// The four exponents that are folded are those just below the chunk's largest; 1 keeps the base a
+// The four exponents that are folded are those just below the strip's largest; 1 keeps the base a
 // normal float. A block of zeros fits anywhere, whatever its exponent says.
 void PackMxfp4Row(const MatView& matrix, const Mxfp4Row& from, int row, uint8_t* panel,
                   std::vector<SpilledBlock>& spills) {
@@ -45,8 +45,8 @@ void PackMxfp4Row(const MatView& matrix, const Mxfp4Row& from, int row, uint8_t*
     const auto begin = from.codes.begin() + block * kQuantBlock;
     return std::all_of(begin, begin + kQuantBlock, [](uint8_t code) { return (code & 7) == 0; });
   };
-  for (int c = 0; c < NumChunks(cols); ++c) {
-    const int first = c * kChunkBlocks, last = std::min(blocks, first + kChunkBlocks);
+  for (int c = 0; c < NumStrips(cols); ++c) {
+    const int first = c * kStripBlocks, last = std::min(blocks, first + kStripBlocks);
     int top = 0;
     for (int b = first; b < last; ++b) {
       if (!is_zero(b)) top = std::max<int>(top, from.exponents[static_cast<size_t>(b)]);
@@ -110,7 +110,7 @@ void PackPanelPlainly(const MatView& matrix, int first_row, int count, uint8_t* 
   if (is_q8) {
     std::memset(panel + Q8CodesAt(matrix.cols), 0x80, blocks * 512);
   } else {
-    std::memset(panel, 1, static_cast<size_t>(NumChunks(matrix.cols)) * kPanelRows);
+    std::memset(panel, 1, static_cast<size_t>(NumStrips(matrix.cols)) * kPanelRows);
   }
   for (int lane = 0; lane < count; ++lane) {
     const int row = first_row + lane;

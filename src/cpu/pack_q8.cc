@@ -79,7 +79,7 @@ void Unpack(const PackedMatrix& packed, int row, float* out) {
 const PackFormat kQ8Format = {
     .name = "Q8_0",
     .unit = kQuantBlock,
-    .chunk = kChunk,
+    .strip = kStrip,
     .panel_bytes = [](DType, int cols) { return Q8PanelBytes(cols); },
     .pack = PackPanel,
     .check = CheckPanel,

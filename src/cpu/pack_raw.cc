@@ -63,7 +63,7 @@ void Unpack(const PackedMatrix& packed, int row, float* out) {
 const PackFormat kRawFormat = {
     .name = "raw",
     .unit = 1,
-    .chunk = 0,
+    .strip = 0,
     .panel_bytes = [](DType dtype, int cols) { return kPanelRows * LineUp(RowBytes(dtype, cols)); },
     .pack = PackPanel,
     .check = CheckPanel,

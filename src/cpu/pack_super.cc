@@ -243,7 +243,7 @@ constexpr PackFormat Row(const char* name) {
   return {
       .name = name,
       .unit = kSuper,
-      .chunk = kSuper,
+      .strip = kSuper,
       .panel_bytes =
           [](DType, int cols) { return int64_t{cols} / kSuper * SuperLayoutOf(kKind).unit_bytes; },
       .pack = Pack<kKind, kRead>,

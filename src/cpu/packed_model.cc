@@ -161,7 +161,7 @@ class PackedModel::Packer : public Builder {
 class PackedModel::Finder : public Builder {
  public:
   Finder(const PackedWeights& file, ThreadPool& pool)
-      : Builder(file.weights()), spills_(file.spills()), pool_(pool) {}
+      : Builder(file.weights()), spills_(file.extra()), pool_(pool) {}
   Status Finish() const {
     if (spills_.remaining() == 0) return Status();
     return Error(Code::kCorrupt, "%zu bytes after the last spilled block", spills_.remaining());
@@ -291,7 +291,9 @@ Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, Thre
                                                         const Progress& progress) {
   const PackedWeights& file = *model.file->packed();
   if (file.layout() != kPackedLayout) {
-    return Error(Code::kUnsupported, "packed in layout %u, this Hearth uses %u; pack it again",
+    return Error(Code::kUnsupported,
+                 "the file is packed in layout %u, but this version of Hearth uses %u; run `hearth "
+                 "pack` again",
                  file.layout(), kPackedLayout);
   }
   if (static_cast<int64_t>(file.weights().size()) != BytesFor(model)) {

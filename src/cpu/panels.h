@@ -7,8 +7,8 @@
 #include "cpu/kernels.h"
 namespace hearth {
 
-// MXFP4, `chunks` = ceil(cols / 576), `blocks` = cols / 32, every part from a 64-byte line on:
-//   bases   [chunks][16]  u8: the chunk's power of two, 2^(base - 127), never subnormal
+// MXFP4, `strips` = ceil(cols / 576), `blocks` = cols / 32, every part from a 64-byte line on:
+//   bases   [strips][16]  u8: the strip's power of two, 2^(base - 127), never subnormal
 //   shifts  [blocks][16]  u8: how far the block lies above it, 0..3, times 16 (ready to index)
 //   nibbles [blocks][4 lines][16 rows][4 bytes]: in line c, byte i of a row has column 8c + i in
 //           its low half and 8c + 4 + i in its high half
@@ -19,7 +19,7 @@ namespace hearth {
 //   values  [blocks][16 rows][32 columns]; BF16 in pairs of column i and column 16 + i, so that the
 //           low and the high halves of sixteen words are columns in order
 
-static constexpr int kChunkBlocks = kChunk / kQuantBlock;
+static constexpr int kStripBlocks = kStrip / kQuantBlock;
 // 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
 constexpr float kActMax = 32512.0f;
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
@@ -28,11 +28,11 @@ constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                   1,    13,   25,  38,  53,  69,  89,  113};
 
 static constexpr int64_t LineUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-static constexpr int NumChunks(int cols) { return (cols + kChunk - 1) / kChunk; }
+static constexpr int NumStrips(int cols) { return (cols + kStrip - 1) / kStrip; }
 static constexpr int NumPanels(int rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
 static constexpr int64_t Mxfp4ShiftsAt(int cols) {
-  return LineUp(int64_t{NumChunks(cols)} * kPanelRows);
+  return LineUp(int64_t{NumStrips(cols)} * kPanelRows);
 }
 static constexpr int64_t Mxfp4NibblesAt(int cols) {
   return Mxfp4ShiftsAt(cols) + LineUp(int64_t{cols} / kQuantBlock * kPanelRows);

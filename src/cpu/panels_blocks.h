@@ -20,7 +20,7 @@ namespace hearth {
 // Where the number of blocks is odd, the last unit's second block has zero factors and codes.
 static constexpr int kUnitCols = 2 * kQuantBlock;
 static constexpr int kUnitLines = 8;
-static_assert(kChunk % kUnitCols == 0);  // both blocks of a unit share an activation scale
+static_assert(kStrip % kUnitCols == 0);  // both blocks of a unit share an activation scale
 
 struct BlockTraits {
   bool has_min;    // added to every weight of the block

@@ -5,15 +5,6 @@
 
 namespace hearth {
 
-PhaseTime PhaseTotals::sum() const {
-  PhaseTime sum;
-  for (const PhaseTime& phase : phases) {
-    sum.seconds += phase.seconds;
-    sum.waiting += phase.waiting;
-  }
-  return sum;
-}
-
 void PhaseClock::Charge() {
   const PhaseReading now = read_();
   if (in_step_) {

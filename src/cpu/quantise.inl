@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floats to activations, for vectors of any width: the file that includes this inside its unnamed
-// namespace, after canon.inl, brings LargestMagnitude, SplitChunk and BlockSums.
+// namespace, after canon.inl, brings LargestMagnitude, SplitStrip and BlockSums.
 
 int16_t SumOf16(const int8_t* at) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
@@ -26,15 +26,15 @@ void SuperSums(const Activations& x, int row) {
 void Quantise(const float* values, const Activations& x, int row) {
   int8_t* hi = x.hi + int64_t{row} * x.stride;
   int8_t* lo = x.lo + int64_t{row} * x.stride;
-  for (int c = 0; c < x.num_chunks; ++c) {
-    const int begin = c * x.chunk, end = begin + x.chunk < x.cols ? begin + x.chunk : x.cols;
+  for (int c = 0; c < x.num_strips; ++c) {
+    const int begin = c * x.strip, end = begin + x.strip < x.cols ? begin + x.strip : x.cols;
     const uint32_t top = LargestMagnitude(values + begin, end - begin);
     const bool finite = top < 0x7f800000u;
     const float amax = FloatOf(top);
     const float inverse = finite && amax >= 0x1p-100f ? kActMax / amax : 0.0f;
-    x.scale[int64_t{row} * x.num_chunks + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
+    x.scale[int64_t{row} * x.num_strips + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
     if (finite) {
-      SplitChunk(values + begin, end - begin, inverse, hi + begin, lo + begin);
+      SplitStrip(values + begin, end - begin, inverse, hi + begin, lo + begin);
     } else {
       for (int i = begin; i < end; ++i) hi[i] = lo[i] = 0;
     }
@@ -42,5 +42,5 @@ void Quantise(const float* values, const Activations& x, int row) {
   for (int i = x.cols; i < x.stride; ++i) hi[i] = lo[i] = 0;
   BlockSums(hi, x.num_blocks, x.sum_hi + int64_t{row} * x.num_blocks);
   BlockSums(lo, x.num_blocks, x.sum_lo + int64_t{row} * x.num_blocks);
-  if (x.chunk == kSuper) SuperSums(x, row);
+  if (x.strip == kSuper) SuperSums(x, row);
 }

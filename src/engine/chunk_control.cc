@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
-
 namespace hearth {
 namespace {
 
@@ -108,7 +106,6 @@ int ChunkControl::Fits(const StepShape& shape, int position) {
     }
     total = trial_total_;
   }
-  if (HEARTH_MUTANT(32)) total = options_.max_step_tokens;
   return std::max(0, total - shape.prefill_tokens);
 }
 

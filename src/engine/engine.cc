@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "base/thread_name.h"
 
 namespace hearth {
 namespace {
@@ -16,12 +17,18 @@ namespace {
 constexpr int64_t kSnapshotEveryUs = 20'000;
 // Books are checked after this much rest, so that nobody waits for the check at the end of a burst.
 constexpr int64_t kRestUs = 1'000'000;
+// How long an end may take for the sake of the next start: a gigabyte, on an ordinary disk.
+constexpr int64_t kStoreAtEndUs = 5'000'000;
 
 }  // namespace
 
 struct Engine::Impl {
-  Impl(std::unique_ptr<Backend> backend, const EngineOptions& options, const WatchOptions& watch)
-      : backend_(std::move(backend)), core_(*backend_, options, clock_, &beside_), watch_(watch) {
+  Impl(std::unique_ptr<Backend> backend, const EngineOptions& options, const WatchOptions& watch,
+       std::unique_ptr<Tier> tier)
+      : backend_(std::move(backend)),
+        tier_(std::move(tier)),
+        core_(*backend_, options, clock_, &beside_, tier_.get(), &ahead_),
+        watch_(watch) {
     Publish();
     loop_ = std::thread([this] { Loop(); });
     watcher_ = std::thread([this] { Watch(); });
@@ -31,6 +38,7 @@ struct Engine::Impl {
     stop_ = true;
     core_.inbox().Wake();
     loop_.join();
+    ahead_.Stop();  // it wakes the core's inbox
     {
       const MutexLock lock(mutex_);
       gone_ = true;
@@ -40,6 +48,7 @@ struct Engine::Impl {
   }
 
   void Loop() {
+    NameThread("engine");
     bool checked = true;
     int64_t published_us = 0;
     while (!stop_) {
@@ -59,8 +68,8 @@ struct Engine::Impl {
       if (idle) changed_.NotifyAll();
       const int64_t sleep_us = core_.SleepUs();
       if (sleep_us >= 0 || checked) {
-        core_.inbox().WaitForMail(sleep_us);
-      } else if (!core_.inbox().WaitForMail(kRestUs)) {
+        core_.inbox().Wait(sleep_us);
+      } else if (!core_.inbox().Wait(kRestUs)) {
         core_.SelfCheck();
         checked = true;
       }
@@ -83,12 +92,27 @@ struct Engine::Impl {
     return silent_us > limit_us ? silent_us : 0;
   }
 
+  // Until the tier has what was computed last, or for as long as an end may take.
+  void WaitForStores(int64_t bound_us) {
+    const int64_t since_us = clock_.now_us();
+    core_.inbox().Wake();  // a loop that rests publishes nothing
+    while (clock_.now_us() - since_us < bound_us) {
+      const auto latest = Latest();
+      if (!latest->tier) return;
+      const bool is_new = latest->at_us >= since_us;
+      if (is_new && latest->tier->storing == 0 && !latest->tier->has_more) return;
+      const MutexLock lock(mutex_);
+      changed_.WaitFor(mutex_, std::chrono::milliseconds(2));
+    }
+  }
+
   std::shared_ptr<const EngineSnapshot> Latest() const {
     const MutexLock lock(mutex_);
     return snapshot_;
   }
 
   void Watch() {
+    NameThread("engine-watch");
     const auto period =
         std::chrono::microseconds(std::clamp<int64_t>(watch_.stall_us / 8, 1'000, 1'000'000));
     int64_t reported = -1;
@@ -109,7 +133,9 @@ struct Engine::Impl {
   static constexpr int64_t kResting = -1;
   SteadyClock clock_;
   std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Tier> tier_;
   SideThread beside_;
+  MaskAhead ahead_{[this] { core_.inbox().Wake(); }};  // asked by the core alone
   EngineCore core_;
   const WatchOptions watch_;
   std::atomic<bool> stop_{false};
@@ -123,8 +149,8 @@ struct Engine::Impl {
 };
 
 Engine::Engine(std::unique_ptr<Backend> backend, const EngineOptions& options,
-               const WatchOptions& watch)
-    : impl_(std::make_unique<Impl>(std::move(backend), options, watch)) {}
+               const WatchOptions& watch, std::unique_ptr<Tier> tier)
+    : impl_(std::make_unique<Impl>(std::move(backend), options, watch, std::move(tier))) {}
 
 Engine::~Engine() = default;
 
@@ -140,6 +166,7 @@ void Engine::Drain(int64_t bound_us) {
     const MutexLock lock(impl_->mutex_);
     impl_->changed_.WaitFor(impl_->mutex_, std::chrono::milliseconds(5));
   }
+  impl_->WaitForStores(std::min(bound_us, kStoreAtEndUs));
 }
 
 std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
@@ -148,7 +175,8 @@ std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
   // A loop that rests publishes nothing, and its rates would stay what they were.
   const bool is_resting = latest->load.num_running + latest->load.num_waiting == 0;
   const auto rested_s = static_cast<double>(impl_->clock_.now_us() - latest->at_us) * 1e-6;
-  const bool fades = is_resting && rested_s > 0 && latest->decode_tokens_per_s > 0;
+  const double rates = latest->decode_tokens_per_s + latest->prefill_tokens_per_s;
+  const bool fades = is_resting && rested_s > 0 && rates > 0;
   if (!is_stalled && !fades) return latest;
   auto now = std::make_shared<EngineSnapshot>(*latest);
   if (is_stalled) {

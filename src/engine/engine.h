@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heart: one thread that plans, runs and books steps until there is nothing left, and one that
-// watches it.
+// The heart: one thread that plans, runs and commits steps until there is nothing left, and one
+// that watches it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,8 +27,9 @@ struct WatchOptions {
 // Thread: any.
 class Engine {
  public:
+  // `tier` may be null.
   Engine(std::unique_ptr<Backend> backend, const EngineOptions& options,
-         const WatchOptions& watch = {});
+         const WatchOptions& watch = {}, std::unique_ptr<Tier> tier = nullptr);
   ~Engine();  // ends what is there with kShutdown, joins the threads
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -38,10 +39,14 @@ class Engine {
   // Takes effect before the next step. Safe on an id that already ended.
   void Cancel(SeqId id);
   // Refuses what comes from now on, lets what is there go on for at most `bound_us`, then ends it;
-  // returns when nothing is left.
+  // returns when nothing is left. What a tier should keep gets a few seconds of that.
   void Drain(int64_t bound_us);
   // At most some tens of milliseconds old; never waits for a step.
   std::shared_ptr<const EngineSnapshot> snapshot() const;
+  // The same for those who ask again and again; the engine outlives it.
+  operator SnapshotSource() const {
+    return [this] { return snapshot(); };
+  }
 
  private:
   struct Impl;

@@ -2,12 +2,11 @@
 #include "engine/engine_core.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
 #include "base/check.h"
-#include "base/mutant.h"
+#include "engine/fading_rate.h"
 #include "engine/prompt_reading.h"
 
 namespace hearth {
@@ -16,25 +15,22 @@ namespace {
 constexpr size_t kStepsKept = 512;
 constexpr int64_t kReaderPollUs = 5'000;
 
-// Events per second over about the last `seconds`; right from the first second on.
-class FadingRate {
- public:
-  explicit FadingRate(double seconds) : seconds_(seconds) {}
-  void Add(double count, double elapsed_s) {
-    const double keep = std::exp(-elapsed_s / seconds_);
-    count_ = count_ * keep + count;
-    time_s_ = time_s_ * keep + elapsed_s;
-  }
-  double per_s() const { return time_s_ > 0 ? count_ / time_s_ : 0; }
+SchedulerOptions ForBackend(const EngineOptions& options, const Backend& backend) {
+  SchedulerOptions scheduler = options.scheduler;
+  scheduler.backend = backend.capabilities();
+  scheduler.asks_all_logits = options.on_logits != nullptr;
+  return scheduler;
+}
 
- private:
-  double seconds_, count_ = 0, time_s_ = 0;
-};
+KvPolicy WithTier(KvPolicy policy, const Tier* tier) {
+  policy.offers_idle = tier != nullptr;
+  return policy;
+}
 
 }  // namespace
 
 // What the loop remembers for others to look at, and which readers it waits for.
-struct EngineCore::Books {
+struct EngineCore::Stats {
   std::vector<int64_t> step_us;  // a ring of the last kStepsKept
   size_t next_step = 0;
   StepHistogram step_histogram;
@@ -57,21 +53,27 @@ struct EngineCore::Books {
 };
 
 EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
-                       SideThread* beside)
+                       SideThread* beside, Tier* tier, MaskAhead* ahead)
     : backend_(backend),
       options_(options),
       clock_(clock),
-      kv_(backend.kv_layout(), options.kv),
-      scheduler_(options.scheduler, kv_),
+      kv_(backend.kv_layout(), WithTier(options.kv, tier)),
+      tier_(tier),
+      traffic_(tier != nullptr ? std::make_unique<TierTraffic>(*tier, kv_, options.tier) : nullptr),
+      scheduler_(ForBackend(options, backend), kv_, traffic_.get()),
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
-             backend.vocab_size(), backend.hidden_size()),
+             backend.vocab_size(), backend.hidden_size(), &clock),
       masks_(backend.vocab_size(), clock, beside),
+      ahead_(ahead),
       step_sampler_(backend.vocab_size(), options.on_logits),
-      books_(std::make_unique<Books>()) {}
+      stats_(std::make_unique<Stats>()) {
+  if (tier_ != nullptr) tier_->Connect(&inbox_);
+}
 
 EngineCore::~EngineCore() {
+  if (tier_ != nullptr) tier_->Connect(nullptr);
   inbox_.Close();
-  TakeMail(clock_.now_us());
+  ReadInbox(clock_.now_us());
   scheduler_.EndAll(Finish::kShutdown, "the engine is shutting down", clock_.now_us());
   TellEnded();
 }
@@ -89,9 +91,10 @@ void EngineCore::Drain(int64_t bound_us) {
 
 bool EngineCore::Step() {
   const int64_t began_us = clock_.now_us();
-  if (is_idle()) books_->busy_since_us = began_us;
-  TakeMail(began_us);
+  if (is_idle()) stats_->busy_since_us = began_us;
+  ReadInbox(began_us);
   WatchReaders(began_us);
+  TakeFilled(began_us);
   const int64_t drain_at_us = drain_at_us_;
   if (drain_at_us >= 0 && began_us >= drain_at_us) {
     scheduler_.EndAll(Finish::kShutdown, "the engine is shutting down", began_us);
@@ -100,9 +103,14 @@ bool EngineCore::Step() {
   for (const Scheduler::Move& move : scheduler_.TakeMoves()) {
     move.started ? inbox_.OnStarted(move.id) : inbox_.OnRequeued(move.id);
   }
-  const bool worked = !plan.slices.empty();
-  if (worked) RunPlan(plan, began_us);
+  const bool worked = !plan.empty();
+  if (!plan.slices.empty()) {
+    RunPlan(plan, began_us);
+  } else if (worked) {
+    RunCopies(plan);
+  }
   TellEnded();
+  if (is_idle()) stats_->behind.clear();  // nobody looks again before the next request comes
   UpdateRates(clock_.now_us());
   if (worked && options_.self_check_every > 0 &&
       scheduler_.totals().num_steps % options_.self_check_every == 0) {
@@ -111,71 +119,111 @@ bool EngineCore::Step() {
   return worked;
 }
 
-void EngineCore::TakeMail(int64_t now_us) {
-  Inbox::Mail mail = inbox_.Take();
-  for (std::unique_ptr<Sequence>& sequence : mail.arrived) {
+void EngineCore::ReadInbox(int64_t now_us) {
+  Inbox::Messages messages = inbox_.Take();
+  for (std::unique_ptr<Sequence>& sequence : messages.arrived) {
     const SeqId id = sequence->id;
     const std::shared_ptr<EventSink> sink = sequence->sink;
     sequence->reader_room = sink->Room();
+    sequence->mask_is_dear = sequence->request.mask_is_dear;
+    Sequence& s = *sequence;
     scheduler_.Add(std::move(sequence), now_us);
     if (sink->Room() <= 0) Pause(id, sink, now_us);
+    FillAhead(s, now_us);
   }
-  for (const SeqId id : mail.cancelled) scheduler_.End(id, Finish::kCancelled, "", now_us);
+  for (const SeqId id : messages.cancelled) scheduler_.End(id, Finish::kCancelled, "", now_us);
+  if (traffic_ != nullptr) TakeTransfers(std::move(messages.transfers), now_us);
+}
+
+void EngineCore::TakeTransfers(std::vector<Inbox::Transfer> transfers, int64_t now_us) {
+  for (Inbox::Transfer& transfer : transfers) {
+    traffic_->OnDone(std::move(transfer.done), transfer.at_us);
+  }
+  traffic_->Expire(now_us);
+  for (TierTraffic::Loaded& loaded : traffic_->TakeLoaded()) {
+    scheduler_.OnLoaded(std::move(loaded), now_us);
+  }
+}
+
+// A step in which nothing is computed: blocks on their way to a tier.
+void EngineCore::RunCopies(const StepPlan& plan) {
+  const Status status = RunStep(backend_, plan).status();
+  if (!status.ok()) ++stats_->num_backend_failures;
+  traffic_->EndStep(status.ok(), clock_.now_us());
 }
 
 void EngineCore::Pause(SeqId id, const std::shared_ptr<EventSink>& sink, int64_t now_us) {
   scheduler_.SetPaused(id, true, now_us);
-  books_->behind.push_back({id, sink, now_us});
+  stats_->behind.push_back({id, sink, now_us});
 }
 
 void EngineCore::WatchReaders(int64_t now_us) {
-  std::erase_if(books_->behind, [&](const Books::Behind& behind) {
+  std::erase_if(stats_->behind, [&](const Stats::Behind& behind) {
     if (behind.sink->Room() > 0) {
       scheduler_.SetPaused(behind.id, false, now_us);
       return true;
     }
     if (now_us - behind.since_us < options_.slow_reader_us) return false;
-    scheduler_.End(behind.id, Finish::kSlowReader, "nobody read its tokens", now_us);
+    scheduler_.End(behind.id, Finish::kSlowReader, "the client did not read the reply in time",
+                   now_us);
     return true;
   });
 }
 
+// A reader that is behind holds it back already; then its mask is filled beside a step, once.
+void EngineCore::FillAhead(Sequence& s, int64_t now_us) {
+  const bool goes_ahead = ahead_ != nullptr && s.mask_is_dear && s.request.mask != nullptr;
+  if (!goes_ahead || s.paused || s.record.finish != Finish::kNone) return;
+  scheduler_.SetPaused(s.id, true, now_us);
+  ahead_->Ask(s.id, s.request.mask, MaskWords(backend_.vocab_size()));
+}
+
+void EngineCore::TakeFilled(int64_t now_us) {
+  if (ahead_ == nullptr) return;
+  constexpr int64_t kCheapUs = 500;  // half of what a step would wait for
+  for (MaskAhead::Done& done : ahead_->TakeDone()) {
+    Sequence* s = scheduler_.Find(done.id);
+    if (s == nullptr) continue;
+    s->mask_is_dear = done.filled->took_us >= kCheapUs;
+    s->filled = std::move(done.filled);
+    scheduler_.SetPaused(done.id, false, now_us);
+  }
+}
+
 void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
-  const auto rows = static_cast<size_t>(plan.num_logits_rows);
   const auto num_tokens = static_cast<double>(plan.tokens.size());  // the plan ends with Commit
-  const size_t num_logits = rows * static_cast<size_t>(backend_.vocab_size());
-  if (logits_.size() < num_logits) logits_.resize(num_logits);
   const int64_t run_us = clock_.now_us();
   masks_.Begin(plan, scheduler_.planned());
-  const Status status = backend_.Run(plan, std::span(logits_).first(num_logits));
+  Result<std::span<const RowResult>> rows = RunStep(backend_, plan);
   const int64_t ran_us = clock_.now_us();
   masks_.End();
-  if (!status.ok() && !HEARTH_MUTANT(33)) {
-    ++books_->num_backend_failures;
-    scheduler_.Fail(status, ran_us);
+  if (traffic_ != nullptr) traffic_->EndStep(rows.ok(), ran_us);
+  if (!rows.ok()) {
+    ++stats_->num_backend_failures;
+    scheduler_.Fail(rows.status(), ran_us);
     return;
   }
-  const std::span<const SliceOutcome> outcomes = step_sampler_.Sample(
-      plan, scheduler_.planned(), std::span<const float>(logits_).first(num_logits), masks_);
+  const std::span<const SliceOutcome> outcomes =
+      step_sampler_.Sample(plan, scheduler_.planned(), *rows, masks_);
   const int64_t sampled_us = clock_.now_us();
   scheduler_.Commit(outcomes, sampled_us, sampled_us - began_us);
   TellTokens(outcomes, sampled_us);
   const int64_t done_us = clock_.now_us();
-  Books& books = *books_;
-  if (books.step_us.size() < kStepsKept) books.step_us.push_back(0);
-  books.step_us[books.next_step % kStepsKept] = done_us - began_us;
-  ++books.next_step;
+  Stats& stats = *stats_;
+  if (stats.step_us.size() < kStepsKept) stats.step_us.push_back(0);
+  stats.step_us[stats.next_step % kStepsKept] = done_us - began_us;
+  ++stats.next_step;
   const auto place =
       std::lower_bound(kStepBoundsUs.begin(), kStepBoundsUs.end(), done_us - began_us);
-  ++books.step_histogram.counts[static_cast<size_t>(place - kStepBoundsUs.begin())];
-  books.step_histogram.sum_us += done_us - began_us;
+  ++stats.step_histogram.counts[static_cast<size_t>(place - kStepBoundsUs.begin())];
+  stats.step_histogram.sum_us += done_us - began_us;
   const auto own = static_cast<double>((done_us - began_us) - (ran_us - run_us));
   const auto fade = [&](double& mean, double value) {
-    mean += (value - mean) * (books.next_step == 1 ? 1 : 0.05);
+    mean += (value - mean) * (stats.next_step == 1 ? 1 : 0.05);
   };
-  fade(books.own_us, own);
-  fade(books.mean_us, static_cast<double>(done_us - began_us));
-  fade(books.mean_tokens, num_tokens);
+  fade(stats.own_us, own);
+  fade(stats.mean_us, static_cast<double>(done_us - began_us));
+  fade(stats.mean_tokens, num_tokens);
 }
 
 void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us) {
@@ -187,33 +235,31 @@ void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_
     if (s.num_said == 0) continue;
     int index = s.num_generated() - s.num_said;
     for (size_t j = 0; j < static_cast<size_t>(s.num_said); ++j) {
-      TokenEvent event{outcomes[i].tokens[j], index++};
+      TokenEvent event{outcomes[i].tokens[j], index++, s.record.num_cached};
       if (j < outcomes[i].logprobs.size()) {
         event.logprobs = std::make_shared<const Logprobs>(outcomes[i].logprobs[j]);
       }
       s.sink->OnToken(event);
     }
-    if (HEARTH_MUTANT(34) && s.record.finish != Finish::kNone) {
-      s.sink->OnToken({outcomes[i].tokens.back(), index - 1});
-    }
     s.reader_room = s.sink->Room();  // it can only grow until more is told
     if (s.record.finish == Finish::kNone && s.reader_room <= 0) Pause(s.id, s.sink, now_us);
+    FillAhead(s, now_us);
   }
 }
 
 void EngineCore::TellEnded() {
-  Books& books = *books_;
+  Stats& stats = *stats_;
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.TakeEnded()) {
     const RequestRecord& record = sequence->record;
-    ++books.num_ended;
-    ++books.num_finished[static_cast<size_t>(record.finish)];
-    books.prompt_tokens += record.num_prompt;
-    books.cached_tokens += record.num_cached;
-    books.generated_tokens += record.num_generated;
-    books.waited_us += record.waited_us;
+    ++stats.num_ended;
+    ++stats.num_finished[static_cast<size_t>(record.finish)];
+    stats.prompt_tokens += record.num_prompt;
+    stats.cached_tokens += record.num_cached;
+    stats.generated_tokens += record.num_generated;
+    stats.waited_us += record.waited_us;
     if (record.num_generated > 0) {
-      ++books.num_first_tokens;
-      books.ttft_us += record.first_token_us - record.arrived_us;
+      ++stats.num_first_tokens;
+      stats.ttft_us += record.first_token_us - record.arrived_us;
     }
     inbox_.OnEnded(record.id);
     if (sequence->request.pools && record.finish == Finish::kLength) {
@@ -224,30 +270,33 @@ void EngineCore::TellEnded() {
 }
 
 void EngineCore::UpdateRates(int64_t now_us) {
-  Books& books = *books_;
+  Stats& stats = *stats_;
   const SchedulerTotals& totals = scheduler_.totals();
-  const int64_t last_us = books.last_rates_us < 0 ? now_us : books.last_rates_us;
+  const int64_t last_us = stats.last_rates_us < 0 ? now_us : stats.last_rates_us;
   const double elapsed_s = static_cast<double>(std::max<int64_t>(now_us - last_us, 0)) * 1e-6;
   // What is promised is about a machine at work: a night without requests made it no slower.
   const double worked_s =
-      std::min(elapsed_s, static_cast<double>(now_us - books.busy_since_us) * 1e-6);
-  const auto prefill = static_cast<double>(totals.prefill_tokens - books.seen.prefill_tokens);
-  books.prefill.Add(prefill, elapsed_s);
-  books.decode.Add(static_cast<double>(totals.decode_tokens - books.seen.decode_tokens), elapsed_s);
-  books.ended.Add(static_cast<double>(books.num_ended - books.num_ended_seen), worked_s);
+      std::min(elapsed_s, static_cast<double>(now_us - stats.busy_since_us) * 1e-6);
+  const auto prefill = static_cast<double>(totals.prefill_tokens - stats.seen.prefill_tokens);
+  const double idle_s = elapsed_s - worked_s;
+  stats.prefill.Add(prefill, worked_s, idle_s);
+  stats.decode.Add(static_cast<double>(totals.decode_tokens - stats.seen.decode_tokens), worked_s,
+                   idle_s);
+  stats.ended.Add(static_cast<double>(stats.num_ended - stats.num_ended_seen), worked_s, 0);
   if (prefill > 0) {
-    books.chunk_tokens = 0.98 * books.chunk_tokens + prefill;
-    books.chunk_us = 0.98 * books.chunk_us + worked_s * 1e6;
+    stats.chunk_tokens = 0.98 * stats.chunk_tokens + prefill;
+    stats.chunk_us = 0.98 * stats.chunk_us + worked_s * 1e6;
   }
-  books.last_rates_us = now_us;
-  books.seen = totals;
-  books.num_ended_seen = books.num_ended;
+  stats.last_rates_us = now_us;
+  stats.seen = totals;
+  stats.num_ended_seen = stats.num_ended;
   const SchedulerLoad load = scheduler_.load();
   AdmissionRates rates;
   rates.backlog_tokens = load.backlog_tokens;
-  rates.prefill_us_per_token = books.chunk_tokens > 0 ? books.chunk_us / books.chunk_tokens : 0;
-  rates.ended_per_s = books.ended.per_s();
+  rates.prefill_us_per_token = stats.chunk_tokens > 0 ? stats.chunk_us / stats.chunk_tokens : 0;
+  rates.ended_per_s = stats.ended.per_s();
   rates.is_full = load.is_full;
+  if (traffic_ != nullptr) traffic_->policy().SetPrefill(rates.prefill_us_per_token);
   inbox_.SetRates(rates);
 }
 
@@ -272,6 +321,7 @@ SequenceRow RowOf(const Sequence& s, int64_t now_us) {
   row.tenant = s.request.domain.tenant;
   row.priority = s.request.priority;
   row.state = s.paused          ? SequenceRow::State::kPaused
+              : s.loading       ? SequenceRow::State::kLoading
               : !s.running      ? SequenceRow::State::kWaiting
               : s.backlog() > 1 ? SequenceRow::State::kPrefill
                                 : SequenceRow::State::kDecode;
@@ -290,7 +340,7 @@ SequenceRow RowOf(const Sequence& s, int64_t now_us) {
 
 EngineSnapshot EngineCore::TakeSnapshot() const {
   constexpr int kWaitingRows = 64;
-  const Books& books = *books_;
+  const Stats& stats = *stats_;
   EngineSnapshot snapshot;
   snapshot.at_us = clock_.now_us();
   snapshot.is_draining = drain_at_us_ >= 0;
@@ -298,6 +348,11 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
                      options_.admission.max_tokens, options_.scheduler.itl_target_us};
   snapshot.load = scheduler_.load();
   snapshot.totals = scheduler_.totals();
+  if (traffic_ != nullptr) {
+    snapshot.tier = traffic_->counts();
+    snapshot.tier->has_more = kv_.has_idle();
+    snapshot.tier_parts = tier_->parts();
+  }
   const KvLayout& layout = kv_.layout();
   snapshot.block_tokens = layout.block_tokens;
   for (int group = 0; group < layout.num_groups(); ++group) {
@@ -305,33 +360,36 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
                            layout.group(group).block_bytes, kv_.counts(group)});
   }
   snapshot.step_model = scheduler_.step_model().coefficients();
-  std::vector<int64_t> times = books.step_us;
+  std::vector<int64_t> times = stats.step_us;
   if (!times.empty()) {
-    snapshot.steps.last_us = times[(books.next_step - 1) % kStepsKept];
+    snapshot.steps.last_us = times[(stats.next_step - 1) % kStepsKept];
     std::sort(times.begin(), times.end());
     snapshot.steps.p50_us = times[times.size() / 2];
     snapshot.steps.p99_us = times[times.size() * 99 / 100];
     snapshot.steps.max_us = times.back();
   }
-  snapshot.steps.mean_own_us = books.own_us;
-  snapshot.steps.mean_us = books.mean_us;
-  snapshot.steps.mean_tokens = books.mean_tokens;
-  snapshot.step_histogram = books.step_histogram;
+  snapshot.steps.mean_own_us = stats.own_us;
+  snapshot.steps.mean_us = stats.mean_us;
+  snapshot.steps.mean_tokens = stats.mean_tokens;
+  snapshot.step_histogram = stats.step_histogram;
   snapshot.masks = masks_.totals();
-  snapshot.prefill_tokens_per_s = books.prefill.per_s();
-  snapshot.decode_tokens_per_s = books.decode.per_s();
+  snapshot.prefill_tokens_per_s = stats.prefill.per_s();
+  snapshot.decode_tokens_per_s = stats.decode.per_s();
   const Inbox::Counts counts = inbox_.counts();
   snapshot.num_admitted = counts.num_admitted;
   snapshot.num_refused = counts.num_refused;
-  snapshot.num_backend_failures = books.num_backend_failures;
-  snapshot.num_finished = books.num_finished;
-  snapshot.prompt_tokens = books.prompt_tokens;
-  snapshot.cached_tokens = books.cached_tokens;
-  snapshot.generated_tokens = books.generated_tokens;
-  snapshot.waited_us = books.waited_us;
-  snapshot.ttft_us = books.ttft_us;
-  snapshot.num_first_tokens = books.num_first_tokens;
+  snapshot.num_backend_failures = stats.num_backend_failures;
+  snapshot.num_finished = stats.num_finished;
+  snapshot.prompt_tokens = stats.prompt_tokens;
+  snapshot.cached_tokens = stats.cached_tokens;
+  snapshot.generated_tokens = stats.generated_tokens;
+  snapshot.waited_us = stats.waited_us;
+  snapshot.ttft_us = stats.ttft_us;
+  snapshot.num_first_tokens = stats.num_first_tokens;
   for (const Sequence* s : scheduler_.running()) {
+    snapshot.rows.push_back(RowOf(*s, snapshot.at_us));
+  }
+  for (const Sequence* s : scheduler_.loading()) {
     snapshot.rows.push_back(RowOf(*s, snapshot.at_us));
   }
   for (const Sequence* s : scheduler_.queue().SomeWaiting(kWaitingRows)) {

@@ -23,6 +23,7 @@ struct EngineOptions {
   SchedulerOptions scheduler;
   AdmissionLimits admission;
   KvPolicy kv;
+  TierOptions tier;
   int64_t slow_reader_us = 30'000'000;  // paused for longer than this, a sequence is dropped
   int self_check_every = 0;             // steps; 0: only when idle
   // Sees the logits every token was sampled from, before it is heard. For tests; null otherwise.
@@ -34,8 +35,10 @@ class EngineCore {
  public:
   // Masks are filled on `beside` while the backend computes; without it after the backend, on the
   // thread that calls Step.
+  // `tier`, when there is one, keeps blocks that find no room in the backend's memory.
+  // `ahead`, when there is one, fills the masks that steps would wait for; it wakes the inbox.
   EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
-             SideThread* beside = nullptr);
+             SideThread* beside = nullptr, Tier* tier = nullptr, MaskAhead* ahead = nullptr);
   ~EngineCore();  // whatever is still there ends with kShutdown
 
   // Lets the request in or says why not, at once. The sink hears of it only if it was let in.
@@ -45,26 +48,33 @@ class EngineCore {
   // kShutdown.
   void Drain(int64_t bound_us);
 
-  // Takes the mail, plans, runs, samples, books and tells. False when there was nothing to compute.
+  // Reads the inbox, plans, runs, samples, commits and emits. False when there was nothing to
+  // compute.
   bool Step();
   // Nothing waits or runs.
   bool is_idle() const;
-  // How long the caller may sleep after a Step that said false, unless there is mail; -1: for ever.
+  // How long the caller may sleep after a Step that said false, unless a message comes; -1: for
+  // ever.
   int64_t SleepUs() const;
 
   Inbox& inbox() { return inbox_; }
   const KvSpace& kv() const { return kv_; }
   const Scheduler& scheduler() const { return scheduler_; }
+  const TierTraffic* traffic() const { return traffic_.get(); }  // null: there is no tier
   EngineSnapshot TakeSnapshot() const;
-  // Stops the program when the KV room's books do not add up.
+  // Stops the program when the counts of KV blocks do not add up.
   void SelfCheck() const;
 
  private:
-  struct Books;
-  void TakeMail(int64_t now_us);
+  struct Stats;
+  void ReadInbox(int64_t now_us);
   void Pause(SeqId id, const std::shared_ptr<EventSink>& sink, int64_t now_us);
   void WatchReaders(int64_t now_us);
+  void FillAhead(Sequence& sequence, int64_t now_us);
+  void TakeFilled(int64_t now_us);
+  void TakeTransfers(std::vector<Inbox::Transfer> transfers, int64_t now_us);
   void RunPlan(const StepPlan& plan, int64_t began_us);
+  void RunCopies(const StepPlan& plan);
   void TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us);
   void TellEnded();
   void UpdateRates(int64_t now_us);
@@ -73,13 +83,15 @@ class EngineCore {
   const EngineOptions options_;
   const Clock& clock_;
   KvSpace kv_;
+  Tier* const tier_;
+  std::unique_ptr<TierTraffic> traffic_;
   Scheduler scheduler_;
   Inbox inbox_;
-  std::vector<float> logits_;
   MaskFills masks_;
+  MaskAhead* const ahead_;
   StepSampler step_sampler_;
   std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
-  std::unique_ptr<Books> books_;
+  std::unique_ptr<Stats> stats_;
 };
 
 }  // namespace hearth

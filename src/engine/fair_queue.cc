@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/mutant.h"
 
 namespace hearth {
 namespace {
@@ -56,7 +55,7 @@ void FairQueue::Remove(Sequence& sequence) {
 
 int FairQueue::ClassOf(const Sequence& sequence, int64_t now_us) const {
   const int own = static_cast<int>(sequence.request.priority);
-  const int64_t steps = HEARTH_MUTANT(29) ? 0 : (now_us - sequence.record.arrived_us) / aging_us_;
+  const int64_t steps = (now_us - sequence.record.arrived_us) / aging_us_;
   return static_cast<int>(std::max<int64_t>(0, own - std::max<int64_t>(0, steps)));
 }
 
@@ -78,7 +77,7 @@ FairQueue::Offer FairQueue::BestOf(Tenant& tenant, int64_t now_us, bool may_star
     const bool may = may_start && tenant.blocked_round != round_;
     if (!may || tenant.waiting[i].empty()) continue;
     const Line& line = tenant.waiting[i];
-    consider(HEARTH_MUTANT(30) ? line.rbegin()->second : line.begin()->second);
+    consider(line.begin()->second);
   }
   return best;
 }

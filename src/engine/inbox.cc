@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
+#include "kv/block_record.h"
 
 namespace hearth {
 namespace {
@@ -18,42 +20,53 @@ long long Long(int64_t value) { return static_cast<long long>(value); }
 }  // namespace
 
 Inbox::Inbox(const AdmissionLimits& limits, int max_context, int max_sequence_tokens,
-             int vocab_size, int hidden_size)
+             int vocab_size, int hidden_size, const Clock* clock)
     : limits_(limits),
       max_context_(max_context),
       max_sequence_tokens_(max_sequence_tokens),
       vocab_size_(vocab_size),
-      hidden_size_(hidden_size) {}
+      hidden_size_(hidden_size),
+      clock_(clock),
+      next_id_(limits.first_id) {}
 
 // What no waiting would change.
 Status Inbox::CheckFits(const Request& request) const {
   if (request.prompt.empty()) return Error(Code::kInvalid, "the prompt is empty");
   if (request.max_tokens < 0 || request.timeout_us < 0) {
-    return Error(Code::kInvalid,
-                 "max_tokens is %d and the timeout %lld us; neither may be negative",
+    return Error(Code::kInvalid, "max_tokens (%d) and timeout (%lld us) must not be negative",
                  request.max_tokens, Long(request.timeout_us));
   }
-  for (const Token token : request.prompt) {
-    if (token >= 0 && token < vocab_size_) continue;
-    return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token, vocab_size_);
+  for (const std::vector<Token>* tokens : {&request.prompt, &request.said}) {
+    for (const Token token : *tokens) {
+      if (token >= 0 && token < vocab_size_) continue;
+      return Error(Code::kInvalid, "token %d is outside the vocabulary of %d tokens", token,
+                   vocab_size_);
+    }
   }
   HEARTH_TRY(Validate(request.sampling, vocab_size_));
   if (request.pools && (!request.prompt_only || hidden_size_ == 0)) {
-    return Error(hidden_size_ == 0 ? Code::kUnsupported : Code::kInvalid,
-                 "a prompt's states are pooled alone, by a backend that can");
+    return Error(
+        hidden_size_ == 0 ? Code::kUnsupported : Code::kInvalid,
+        "embeddings need a request without a reply and a backend that can pool hidden states");
   }
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t generated = request.prompt_only ? 0 : std::max(1, request.max_tokens);
+  const auto said = static_cast<int64_t>(request.said.size());
+  if (said > 0 && (request.prompt_only || (request.max_tokens > 0 && said >= request.max_tokens))) {
+    return Error(Code::kInvalid, "%lld tokens were said already, and at most %d may be", Long(said),
+                 request.max_tokens);
+  }
+  const int64_t generated =
+      request.prompt_only ? 0 : std::max<int64_t>(said + 1, request.max_tokens);
   if (prompt + generated > max_context_) {
     return Error(Code::kInvalid,
-                 "context_length_exceeded: %lld prompt tokens and %lld to generate are %lld; the "
-                 "model's context is %d",
+                 "context_length_exceeded: %lld prompt tokens plus %lld tokens to generate are "
+                 "%lld; the model's context length is %d",
                  Long(prompt), Long(generated), Long(prompt + generated), max_context_);
   }
   if (prompt + generated > max_sequence_tokens_) {
     return Error(Code::kInvalid,
-                 "%lld prompt tokens and %lld to generate are %lld; the KV memory of this server "
-                 "holds sequences of at most %d",
+                 "%lld prompt tokens plus %lld tokens to generate are %lld; this server's KV cache "
+                 "holds at most %d tokens per sequence",
                  Long(prompt), Long(generated), Long(prompt + generated), max_sequence_tokens_);
   }
   return Status();
@@ -62,7 +75,7 @@ Status Inbox::CheckFits(const Request& request) const {
 // Seconds until the prompt would be computed: the work before it at the measured rate, its own
 // tenant's share of it if that is less; and, when the machine is full, until enough others ended.
 double Inbox::PredictedWaitS(const Request& request) const {
-  const auto own = static_cast<double>(request.prompt.size());
+  const auto own = static_cast<double>(request.prompt.size() + request.said.size());
   const auto found = tenants_.find(request.domain.tenant);
   const Tenant tenant = found == tenants_.end() ? Tenant() : found->second;
   const double num_tenants =
@@ -79,7 +92,7 @@ double Inbox::PredictedWaitS(const Request& request) const {
 
 // What waiting would change, and for how long.
 Status Inbox::CheckRoom(const Request& request, Admission& admission) const {
-  const auto tokens = static_cast<int64_t>(request.prompt.size());
+  const auto tokens = static_cast<int64_t>(request.prompt.size() + request.said.size());
   const auto found = tenants_.find(request.domain.tenant);
   const Tenant tenant = found == tenants_.end() ? Tenant() : found->second;
   admission.predicted_wait_s = PredictedWaitS(request);
@@ -89,7 +102,8 @@ Status Inbox::CheckRoom(const Request& request, Admission& admission) const {
     admission.retry_after_s = std::clamp(seconds, kMinRetryS, kMaxRetryS);
     return status;
   };
-  if (counts_.is_closed) return refuse(kMaxRetryS, Error(Code::kExhausted, "shutting down"));
+  if (counts_.is_closed)
+    return refuse(kMaxRetryS, Error(Code::kExhausted, "the server is shutting down"));
   const double request_s = rates_.ended_per_s > 0 ? 1 / rates_.ended_per_s : 0;
   const double token_s = rates_.prefill_us_per_token * 1e-6;
   const double share = limits_.tenant_share;
@@ -99,32 +113,35 @@ Status Inbox::CheckRoom(const Request& request, Admission& admission) const {
     return refuse(
         0.1 * limits_.max_requests * request_s,
         Error(Code::kExhausted,
-              "%d requests are waiting (%d of this tenant); the limit "
-              "is %d, %.0f %% for one tenant",
+              "the queue is full: %d requests are waiting (%d from this tenant); the limit is %d, "
+              "of which one tenant may use %.0f %%",
               counts_.queued_requests, tenant.num_queued, limits_.max_requests, 100 * share));
   }
   if (counts_.queued_tokens + tokens > limits_.max_tokens ||
       static_cast<double>(tenant.queued_tokens + tokens) >
           static_cast<double>(limits_.max_tokens) * share) {
-    return refuse(0.1 * static_cast<double>(limits_.max_tokens) * token_s,
-                  Error(Code::kExhausted,
-                        "%lld prompt tokens are waiting (%lld of this tenant) and "
-                        "this request has %lld; the limit is %lld, %.0f %% for one tenant",
-                        Long(counts_.queued_tokens), Long(tenant.queued_tokens), Long(tokens),
-                        Long(limits_.max_tokens), 100 * share));
+    return refuse(
+        0.1 * static_cast<double>(limits_.max_tokens) * token_s,
+        Error(Code::kExhausted,
+              "the queue is full: %lld prompt tokens are waiting (%lld from this tenant) and this "
+              "request has %lld; the limit is %lld, of which one tenant may use %.0f %%",
+              Long(counts_.queued_tokens), Long(tenant.queued_tokens), Long(tokens),
+              Long(limits_.max_tokens), 100 * share));
   }
   const double wait = admission.predicted_wait_s;
   if (wait > limits_.max_wait_s) {
-    return refuse(wait - limits_.max_wait_s,
-                  Error(Code::kExhausted, "the wait would be %.0f s; the limit is %.0f s", wait,
-                        limits_.max_wait_s));
+    return refuse(
+        wait - limits_.max_wait_s,
+        Error(Code::kExhausted,
+              "the server is overloaded: this request would wait %.0f s; the limit is %.0f s", wait,
+              limits_.max_wait_s));
   }
   const double timeout_s = static_cast<double>(request.timeout_us) * 1e-6;
   if (timeout_s > 0 && wait > timeout_s) {
-    return refuse(
-        wait - timeout_s,
-        Error(Code::kExhausted, "the wait would be %.1f s; this request's timeout is %.1f s", wait,
-              timeout_s));
+    return refuse(wait - timeout_s, Error(Code::kExhausted,
+                                          "the server is overloaded: this request would wait %.1f "
+                                          "s, longer than its timeout of %.1f s",
+                                          wait, timeout_s));
   }
   return Status();
 }
@@ -136,6 +153,8 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
   auto sequence = std::make_unique<Sequence>();
   if (admission.ok()) {
     sequence->past.emplace(request.sampling, request.prompt, request.choice);
+    for (const Token token : request.said) sequence->past->Append(token);
+    if (request.pools) sequence->pool.assign(static_cast<size_t>(hidden_size_), 0);
   }
   {
     const MutexLock lock(mutex_);
@@ -144,16 +163,29 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
       ++counts_.num_refused;
       return admission;
     }
+    // All that needs memory comes first: what fails here was never let in.
+    const size_t num_tokens = request.prompt.size() + request.said.size();
+    request.prompt.reserve(num_tokens);
+    Live live{request.domain.tenant, static_cast<int>(num_tokens), true, false};
+    Tenant& tenant = tenants_[live.tenant];
+    admission.id = static_cast<SeqId>(next_id_);
+    arrived_.push_back(nullptr);
+    try {
+      live_.emplace(admission.id, live);
+    } catch (const std::bad_alloc&) {
+      arrived_.pop_back();
+      throw;
+    }
+    ++next_id_;
     ++counts_.num_admitted;
-    admission.id = static_cast<SeqId>(next_id_++);
     Sequence& s = *sequence;
     s.id = admission.id;
+    s.num_prompt = static_cast<int>(request.prompt.size());
     s.tokens = std::move(request.prompt);
-    s.num_prompt = static_cast<int>(s.tokens.size());
+    s.tokens.insert(s.tokens.end(), request.said.begin(), request.said.end());
     const int most = std::min(max_context_, max_sequence_tokens_);
     s.max_total = request.max_tokens > 0 ? s.num_prompt + request.max_tokens : most;
     if (request.prompt_only) s.max_total = s.num_prompt;
-    if (request.pools) s.pool.assign(static_cast<size_t>(hidden_size_), 0);
     s.deadline_us = request.timeout_us > 0 ? now_us + request.timeout_us : 0;
     s.sink = std::move(sink);
     s.record.id = s.id;
@@ -163,13 +195,10 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
     s.record.arrived_us = now_us;
     s.request = std::move(request);
     s.request.prompt.clear();  // now in `tokens`
-    Live live{s.request.domain.tenant, s.num_prompt, true, false};
-    Tenant& tenant = tenants_[live.tenant];
     ++tenant.num_live;
     Enqueue(live, 1);
-    live_.emplace(s.id, live);
     ++counts_.num_live;
-    arrived_.push_back(std::move(sequence));
+    arrived_.back() = std::move(sequence);
   }
   mail_.NotifyOne();
   return admission;
@@ -188,8 +217,9 @@ void Inbox::Cancel(SeqId id) {
   {
     const MutexLock lock(mutex_);
     const auto found = live_.find(id);
-    if (found == live_.end() || std::exchange(found->second.is_cancelled, true)) return;
-    cancelled_.push_back(id);
+    if (found == live_.end() || found->second.is_cancelled) return;
+    cancelled_.push_back(id);  // first: without memory for it nothing is cancelled yet
+    found->second.is_cancelled = true;
   }
   mail_.NotifyOne();
 }
@@ -203,9 +233,19 @@ void Inbox::Close() {
   mail_.NotifyOne();
 }
 
-Inbox::Mail Inbox::Take() {
+Inbox::Messages Inbox::Take() {
   const MutexLock lock(mutex_);
-  return {std::exchange(arrived_, {}), std::exchange(cancelled_, {})};
+  return {std::exchange(arrived_, {}), std::exchange(cancelled_, {}),
+          std::exchange(transfers_, {})};
+}
+
+void Inbox::OnTransfer(TierDone done) {
+  if (!done.record.empty() && !IsIntact(done.record)) done.outcome = TierOutcome::kFailed;
+  {
+    const MutexLock lock(mutex_);
+    transfers_.push_back({std::move(done), clock_ != nullptr ? clock_->now_us() : 0});
+  }
+  mail_.NotifyOne();
 }
 
 void Inbox::OnStarted(SeqId id) {
@@ -236,10 +276,10 @@ void Inbox::SetRates(const AdmissionRates& rates) {
   rates_ = rates;
 }
 
-bool Inbox::WaitForMail(int64_t timeout_us) {
+bool Inbox::Wait(int64_t timeout_us) {
   const MutexLock lock(mutex_);
   const auto has_mail = [&]() HEARTH_REQUIRES(mutex_) {
-    return woken_ || !arrived_.empty() || !cancelled_.empty();
+    return woken_ || !arrived_.empty() || !cancelled_.empty() || !transfers_.empty();
   };
   bool came = true;
   if (timeout_us < 0) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "engine/clock.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
+#include "kv/tier.h"
 namespace hearth {
 
 struct AdmissionLimits {
@@ -17,6 +19,7 @@ struct AdmissionLimits {
   int64_t max_tokens = 16'000'000;  // of waiting prompts
   double max_wait_s = 600;          // predicted, until the first token is computed
   double tenant_share = 0.8;        // of the two counts above, for any one tenant
+  uint64_t first_id = 1;            // of sequences: several engines begin far apart
 };
 
 // What the engine thread last knew of its speed; the door predicts with it.
@@ -28,27 +31,36 @@ struct AdmissionRates {
 };
 
 // Thread: any, except what says otherwise.
-class Inbox {
+class Inbox : public TierListener {
  public:
   Inbox(const AdmissionLimits& limits, int max_context, int max_sequence_tokens, int vocab_size,
-        int hidden_size = 0);
+        int hidden_size = 0, const Clock* clock = nullptr);
 
   Admission Offer(Request request, std::shared_ptr<EventSink> sink, int64_t now_us);
   void Cancel(SeqId id);  // ids that are unknown or have ended are ignored
   void Close();           // from now on everything is refused
 
+  // A tier's answer. What arrived damaged counts as failed; that is found out here, on the tier's
+  // thread.
+  void OnTransfer(TierDone done) override;
+
   // Engine thread. What came since the last call.
-  struct Mail {
+  struct Transfer {
+    TierDone done;
+    int64_t at_us = 0;  // when it came, by the clock: a step may have run since
+  };
+  struct Messages {
     std::vector<std::unique_ptr<Sequence>> arrived;  // oldest first
     std::vector<SeqId> cancelled;
+    std::vector<Transfer> transfers;
   };
-  Mail Take();
+  Messages Take();
   void OnStarted(SeqId id);
   void OnRequeued(SeqId id);  // it was preempted
   void OnEnded(SeqId id);
   void SetRates(const AdmissionRates& rates);
-  // Waits until there is mail, or `timeout_us` have passed (negative: for ever). Says which.
-  bool WaitForMail(int64_t timeout_us);
+  // Waits until there is a message, or `timeout_us` have passed (negative: for ever). Says which.
+  bool Wait(int64_t timeout_us);
   void Wake();
 
   struct Counts {
@@ -76,15 +88,17 @@ class Inbox {
 
   const AdmissionLimits limits_;
   const int max_context_, max_sequence_tokens_, vocab_size_, hidden_size_;
+  const Clock* const clock_;
   mutable Mutex mutex_;
   CondVar mail_;
   std::vector<std::unique_ptr<Sequence>> arrived_ HEARTH_GUARDED_BY(mutex_);
   std::vector<SeqId> cancelled_ HEARTH_GUARDED_BY(mutex_);
+  std::vector<Transfer> transfers_ HEARTH_GUARDED_BY(mutex_);
   std::unordered_map<SeqId, Live> live_ HEARTH_GUARDED_BY(mutex_);
   std::unordered_map<uint32_t, Tenant> tenants_ HEARTH_GUARDED_BY(mutex_);
   AdmissionRates rates_ HEARTH_GUARDED_BY(mutex_);
   Counts counts_ HEARTH_GUARDED_BY(mutex_);
-  uint64_t next_id_ HEARTH_GUARDED_BY(mutex_) = 1;
+  uint64_t next_id_ HEARTH_GUARDED_BY(mutex_);
   bool woken_ HEARTH_GUARDED_BY(mutex_) = false;
 };
 

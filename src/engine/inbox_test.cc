@@ -52,9 +52,9 @@ TEST_F(InboxTest, NonsenseIsInvalid) {
 
 TEST_F(InboxTest, UnlimitedMeansAsMuchAsMemoryHolds) {
   EXPECT_TRUE(Offer(Of(100, 0)).ok());
-  const Inbox::Mail mail = inbox_.Take();
-  ASSERT_EQ(mail.arrived.size(), 1u);
-  EXPECT_EQ(mail.arrived[0]->max_total, 400);
+  const Inbox::Messages messages = inbox_.Take();
+  ASSERT_EQ(messages.arrived.size(), 1u);
+  EXPECT_EQ(messages.arrived[0]->max_total, 400);
 }
 
 TEST_F(InboxTest, TheQueueIsBoundedByRequests) {
@@ -64,8 +64,8 @@ TEST_F(InboxTest, TheQueueIsBoundedByRequests) {
   EXPECT_EQ(refused.status.code(), Code::kExhausted);
   EXPECT_EQ(refused.queued_requests, 10);
   EXPECT_DOUBLE_EQ(refused.retry_after_s, 2);  // a tenth of ten requests at one in two seconds
-  const Inbox::Mail mail = inbox_.Take();
-  inbox_.OnStarted(mail.arrived[0]->id);
+  const Inbox::Messages messages = inbox_.Take();
+  inbox_.OnStarted(messages.arrived[0]->id);
   EXPECT_TRUE(Offer(Of(5, 5, 11)).ok());
 }
 
@@ -114,8 +114,8 @@ TEST_F(InboxTest, CancelsAreHandedOverOnce) {
   inbox_.Cancel(first.id);
   inbox_.Cancel(first.id);
   inbox_.Cancel(static_cast<SeqId>(77));
-  const Inbox::Mail mail = inbox_.Take();
-  EXPECT_EQ(mail.cancelled, std::vector<SeqId>{first.id});
+  const Inbox::Messages messages = inbox_.Take();
+  EXPECT_EQ(messages.cancelled, std::vector<SeqId>{first.id});
   inbox_.OnEnded(first.id);
   inbox_.Cancel(first.id);
   EXPECT_TRUE(inbox_.Take().cancelled.empty());

@@ -16,9 +16,9 @@ struct KvBudget {
 };
 
 // The layout with its numbers of blocks. Groups with a window need few blocks per sequence,
-// whatever its length, and some for the cuts that are kept so that others can start there; the rest
-// of the budget goes to the layers that see everything. Never more than the budget; kExhausted,
-// with the numbers, when it does not hold a sequence of 512 tokens.
+// whatever its length, and some for the checkpoints that are kept so that others can start there;
+// the rest of the budget goes to the layers that see everything. Never more than the budget;
+// kExhausted, with the numbers, when it does not hold a sequence of 512 tokens.
 Result<KvLayout> PlanKv(const KvBudget& budget);
 
 }  // namespace hearth

@@ -42,7 +42,7 @@ TEST(KvBudget, WindowBlocksSufficeForAllThatRun) {
   const KvSpace kv(*layout, KvPolicy());
   const int window = layout->groups[1].num_blocks;
   EXPECT_GE(window, 256 * kv.BlocksFor(1, 100'000, 1));
-  // And beside them for a cut every 512 tokens of what can be cached.
+  // And beside them for a checkpoint every 512 tokens of what can be cached.
   const int64_t max_tokens = int64_t{layout->groups[0].num_blocks} * layout->block_tokens;
   EXPECT_GE(window - 256 * 9, max_tokens / 512 * 8);
 }
@@ -91,6 +91,16 @@ TEST(KvBudget, SharesOutAmongSeveralWindowsAndLongerBlocks) {
       EXPECT_GE(layout->group(group).num_blocks, 8 * kv.BlocksFor(group, 100'000, 1)) << group;
     }
   }
+}
+
+TEST(KvBudget, BlocksMayBeLongerThanWhatLiesBetweenCheckpoints) {
+  KvBudget budget;
+  budget.bytes = int64_t{1} << 30;
+  budget.layout = Layout({0}, 1 << 20);
+  budget.layout.block_tokens = 512;
+  Result<KvLayout> layout = PlanKv(budget);
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_EQ(layout->groups[0].num_blocks, 1024);
 }
 
 TEST(KvBudget, TooLittleIsRefusedWithTheNumbers) {

@@ -7,6 +7,8 @@ namespace hearth {
 namespace {
 
 constexpr size_t kFillsKept = 512;
+// What a step may wait for its masks. Beyond, whoever keeps it waiting is to be filled ahead.
+constexpr int64_t kMaxWaitUs = 1'000;
 
 }  // namespace
 
@@ -17,15 +19,26 @@ void MaskFills::Begin(const StepPlan& plan, std::span<Sequence* const> planned) 
     TokenMask* mask = planned[i]->request.mask.get();
     if (mask == nullptr || plan.slices[i].count < planned[i]->backlog()) continue;
     fill_of_[i] = static_cast<int>(fills_.size());
-    fills_.push_back({mask, Status(), 0});
+    fills_.push_back({planned[i], mask, Status(), 0, planned[i]->filled != nullptr});
   }
   if (bits_.size() < fills_.size() * words_) bits_.resize(fills_.size() * words_);
+  num_beside_ = 0;
+  for (size_t i = 0; i < fills_.size(); ++i) {
+    num_beside_ += fills_[i].was_ahead ? 0 : 1;
+    if (!fills_[i].was_ahead) continue;
+    const std::unique_ptr<FilledMask> filled = std::move(fills_[i].sequence->filled);
+    std::copy(filled->bits.begin(), filled->bits.end(), Bits(i).begin());
+    fills_[i].status = filled->status;
+    fills_[i].took_us = filled->took_us;
+    ++totals_.num_ahead;
+  }
   next_ = 0;
-  if (!fills_.empty() && beside_ != nullptr) beside_->Begin([this] { Work(); });
+  if (num_beside_ > 0 && beside_ != nullptr) beside_->Begin([this] { Work(); });
 }
 
 void MaskFills::Work() {
   for (size_t i = next_++; i < fills_.size(); i = next_++) {
+    if (fills_[i].was_ahead) continue;
     const int64_t began_us = clock_.now_us();
     fills_[i].status = fills_[i].mask->Fill(Bits(i));
     fills_[i].took_us = clock_.now_us() - began_us;
@@ -35,18 +48,36 @@ void MaskFills::Work() {
 void MaskFills::End() {
   if (fills_.empty()) return;
   const int64_t began_us = clock_.now_us();
-  const bool was_ready = next_ > fills_.size();  // whoever took the last looked for another
-  Work();
-  if (beside_ != nullptr) beside_->End();
+  // Whoever took the last looked for another.
+  const bool was_ready = num_beside_ == 0 || next_ > fills_.size();
+  if (num_beside_ > 0) Work();
+  if (num_beside_ > 0 && beside_ != nullptr) beside_->End();
   ++totals_.num_steps;
   totals_.num_fills += static_cast<int64_t>(fills_.size());
   if (!was_ready) {
+    const int64_t waited_us = clock_.now_us() - began_us;
     ++totals_.num_delayed;
-    totals_.delayed_us += clock_.now_us() - began_us;
+    totals_.delayed_us += waited_us;
+    if (beside_ != nullptr && waited_us > kMaxWaitUs) MarkDear(waited_us);
   }
   for (const Fill& fill : fills_) {
     if (recent_us_.size() < kFillsKept) recent_us_.push_back(0);
     recent_us_[next_recent_++ % kFillsKept] = fill.took_us;
+  }
+}
+
+// The dearest first, until the step would not have waited.
+void MaskFills::MarkDear(int64_t waited_us) {
+  std::vector<const Fill*> beside;
+  for (const Fill& fill : fills_) {
+    if (!fill.was_ahead) beside.push_back(&fill);
+  }
+  std::sort(beside.begin(), beside.end(),
+            [](const Fill* a, const Fill* b) { return a->took_us > b->took_us; });
+  for (const Fill* fill : beside) {
+    if (waited_us <= kMaxWaitUs) return;
+    fill->sequence->mask_is_dear = true;
+    waited_us -= fill->took_us;
   }
 }
 

@@ -22,10 +22,12 @@ struct MaskTotals {
   int64_t num_delayed = 0;     // steps whose masks were not ready when the backend was
   int64_t delayed_us = 0;      // how long they waited, all together
   int64_t median_fill_us = 0;  // of the last fills (at most 512)
+  int64_t num_ahead = 0;       // masks that were filled between steps
 };
 
-// Begin before the backend runs, End after it, then read. Thread: the engine's; with a side thread
-// the masks' Fill runs there, else inside End.
+// Begin before the backend runs, End after it, then read. Masks that a step had to wait for are
+// marked in their sequences, which then have them filled ahead (mask_ahead.h). Thread: the
+// engine's; with a side thread the masks' Fill runs there, else inside End.
 class MaskFills {
  public:
   // `beside` may be null: then everything happens in a fixed order on one thread.
@@ -47,11 +49,14 @@ class MaskFills {
  private:
   static constexpr int kNone = -1;
   struct Fill {
+    Sequence* sequence = nullptr;
     TokenMask* mask = nullptr;
     Status status;
     int64_t took_us = 0;
+    bool was_ahead = false;
   };
   void Work();
+  void MarkDear(int64_t waited_us);
   std::span<uint32_t> Bits(size_t fill) { return std::span(bits_).subspan(fill * words_, words_); }
 
   const size_t words_;
@@ -59,6 +64,7 @@ class MaskFills {
   SideThread* const beside_;
   std::vector<int> fill_of_;  // by slice; kNone: no mask
   std::vector<Fill> fills_;
+  size_t num_beside_ = 0;        // of them, those that were not done ahead
   std::vector<uint32_t> bits_;   // [fills, words]
   std::atomic<size_t> next_{0};  // fill to be taken up
   MaskTotals totals_;

@@ -9,9 +9,9 @@ namespace hearth {
 void AskSlice(Sequence& s, int num_drafted, SeqSlice& slice) {
   // A row for the last token of every slice: the only proof that the slice's K and V are numbers,
   // without which they must not be shared. Only those that reached their end speak.
-  slice.num_logits = 1 + num_drafted;
+  slice.num_rows = 1 + num_drafted;
   const int end = slice.num_computed + slice.count;
-  if (IsScoring(s)) slice.num_logits = std::max(1, end - std::max(slice.num_computed, s.num_read));
+  if (IsScoring(s)) slice.num_rows = std::max(1, end - std::max(slice.num_computed, s.num_read));
   if (!s.request.pools) return;
   slice.num_pooled = std::clamp(end - s.num_read, 0, slice.count);
   slice.pool = s.pool;

@@ -79,7 +79,7 @@ TEST(PromptReading, EveryTokenOfAPromptIsScoredInFewRowsAtATime) {
   int most_rows = 0;
   FakeOptions fake;
   fake.before_run = [&](const StepPlan& plan) {
-    most_rows = std::max(most_rows, plan.num_logits_rows);
+    most_rows = std::max(most_rows, plan.num_rows);
     return Status();
   };
   EngineRig rig(fake);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/replies.h"
 
+#include <new>
 #include <utility>
 
 namespace hearth {
@@ -15,13 +16,22 @@ std::vector<Admission> SubmitReplies(Engine& engine, const Request& request,
     if (i > 0 && request.mask != nullptr) requests[i].mask = request.mask->Clone();
   }
   std::vector<Admission> admissions;
-  for (size_t i = 0; i < sinks.size(); ++i) {
-    if (i > 0) requests[i].follows = admissions[0].id;
-    admissions.push_back(engine.Submit(std::move(requests[i]), sinks[i]));
-    if (admissions.back().ok()) continue;
+  admissions.reserve(sinks.size());  // what is let in must be known, to be cancelled
+  const auto cancel_all = [&] {
     for (const Admission& earlier : admissions) {
       if (earlier.ok()) engine.Cancel(earlier.id);
     }
+  };
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    if (i > 0) requests[i].follows = admissions[0].id;
+    try {
+      admissions.push_back(engine.Submit(std::move(requests[i]), sinks[i]));
+    } catch (const std::bad_alloc&) {
+      cancel_all();
+      throw;
+    }
+    if (admissions.back().ok()) continue;
+    cancel_all();
     break;
   }
   return admissions;

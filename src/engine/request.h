@@ -21,17 +21,22 @@ inline constexpr int kNumPriorities = 4;
 
 struct Request {
   std::vector<Token> prompt;  // at least one
-  SamplingParams sampling;    // a token that ends the sequence is the last one heard
-  int max_tokens = 0;         // to generate; 0: as many as context and memory hold
+  // What it has said already, in another life: it goes on after these, as one that was preempted
+  // does. None of them ends it, and its mask has accepted them.
+  std::vector<Token> said = {};
+  SamplingParams sampling;  // a token that ends the sequence is the last one heard
+  int max_tokens = 0;       // to generate; 0: as many as context and memory hold
   Priority priority = Priority::kNormal;
-  KvDomain domain;             // whose fair share, and whose cached work
-  int64_t timeout_us = 0;      // from submission to the last token; 0: none
-  bool speculates = true;      // drafts may be tried; what it hears is the same either way
-  std::vector<int> keep_cuts;  // prompt positions that others will start from (a preamble's end)
+  KvDomain domain;               // whose fair share, and whose cached work
+  int64_t timeout_us = 0;        // from submission to the last token; 0: none
+  bool speculates = true;        // drafts may be tried; what it hears is the same either way
+  std::vector<int> checkpoints;  // prompt positions that others will start from (a preamble's end)
   // What it may say; null: anything. The sequence's own, nobody else's: it is asked before every
   // token and hears every token. It alone says where the sequence stops: stop tokens that do not
   // finish the mask are tokens like others.
   std::shared_ptr<TokenMask> mask;
+  // Its first Fill is known to take long: the sequence begins when that is done.
+  bool mask_is_dear = false;
   // Which of several replies to one prompt this is: each has draws of its own.
   uint32_t choice = 0;
   // Only the prompt is computed: it says nothing and ends with kLength. max_tokens is not looked
@@ -59,7 +64,7 @@ inline constexpr size_t kNumFinishes = 9;
 const char* NameOf(Finish finish);
 const char* NameOf(Priority priority);
 
-// The books of one request. Times are 0 for what did not happen.
+// The statistics of one request. Times are 0 for what did not happen.
 struct RequestRecord {
   SeqId id{};
   KvDomain domain;
@@ -68,6 +73,8 @@ struct RequestRecord {
   std::string detail;  // for kError and kMask: why, in a word or a sentence
   int num_prompt = 0, num_generated = 0;
   int num_cached = 0;          // prompt tokens that the first start found
+  int num_loaded = 0;          // of those, the ones that a tier brought
+  int64_t loading_us = 0;      // waited for a tier
   BlockKey cached_run;         // the last block of the run they were found in
   KvMiss miss;                 // why not more
   int64_t num_computed = 0;    // tokens put through the backend, again after preemption included
@@ -77,7 +84,7 @@ struct RequestRecord {
   int num_preempted = 0;
   int64_t arrived_us = 0, started_us = 0, first_token_us = 0, ended_us = 0;  // engine time
   int64_t waited_us = 0;  // without blocks, all waits together
-  int64_t paused_us = 0;  // held back because its reader was slow
+  int64_t paused_us = 0;  // held back because its reader was slow, or its mask
 };
 
 // Whether a request was let in, and if not, what to tell the client.
@@ -94,7 +101,8 @@ struct Admission {
 
 struct TokenEvent {
   Token token = 0;
-  int index = 0;  // counts what the request generated
+  int index = 0;       // counts what the request generated
+  int num_cached = 0;  // of its prompt, as in its record
   // When sampling.num_logprobs asks: of the model, before masks, penalties and temperature.
   std::shared_ptr<const Logprobs> logprobs = nullptr;
 };

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/mutant.h"
 #include "engine/prompt_reading.h"
+#include "engine/row_asks.h"
 
 namespace hearth {
 namespace {
@@ -27,11 +27,21 @@ ChunkOptions ChunksOf(const SchedulerOptions& options) {
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
+int WidestStepRows(const SchedulerOptions& options) {
+  // A row each; beyond that either prompts that are scored or drafts, never both.
+  const int drafted = options.fixed_draft > 0 ? options.max_sequences * (1 + options.fixed_draft)
+                                              : WidthTimes::kMaxWidth;
+  return std::max(options.max_sequences + kMaxScoredRows, drafted);
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv, TierTraffic* traffic)
     : options_(WithinLimits(options)),
       kv_(kv),
+      traffic_(traffic),
       queue_(options.aging_us, options.quantum),
-      chunks_(ChunksOf(options_)) {
+      chunks_(ChunksOf(options_)),
+      asks_less_(!options.asks_all_logits &&
+                 (options.backend.chooses_tokens || options.backend.max_top > 0)) {
   // The longest sequence whose worst case the pool can hold.
   int low = 0, high = options.max_context;
   while (low < high) {
@@ -47,9 +57,6 @@ Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv)
     }
   }
   max_sequence_tokens_ = low;
-  if (kv.layout().has_full()) {
-    num_full_tokens_ = int64_t{kv.counts(0).total} * kv.layout().block_tokens;
-  }
 }
 
 Scheduler::~Scheduler() {
@@ -62,7 +69,7 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
   HEARTH_CHECK(s.max_total <= max_sequence_tokens_);
   s.kv.domain = s.request.domain;
   s.waiting_since_us = now_us;
-  if (s.deadline_us > 0 && !HEARTH_MUTANT(31)) deadlines_.emplace(s.deadline_us, s.id);
+  if (s.deadline_us > 0) deadlines_.emplace(s.deadline_us, s.id);
   waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
   const bool is_new = all_.emplace(s.id, std::move(sequence)).second;
   HEARTH_CHECK(is_new);
@@ -81,7 +88,7 @@ void Scheduler::FreeFollowers(Sequence& leader) {
     const auto found = all_.find(id);
     if (found == all_.end()) continue;
     found->second->follows = false;
-    if (!found->second->paused) queue_.Push(*found->second);
+    if (IsInLine(*found->second)) queue_.Push(*found->second);
   }
 }
 
@@ -110,7 +117,7 @@ void Scheduler::SetPaused(SeqId id, bool paused, int64_t now_us) {
   } else {
     --num_paused_;
     s.record.paused_us += now_us - s.paused_since_us;
-    if (!s.follows && (!s.running || s.backlog() > 1)) queue_.Push(s);
+    if (IsInLine(s)) queue_.Push(s);
   }
 }
 
@@ -141,10 +148,10 @@ const StepPlan& Scheduler::Plan(int64_t now_us) {
 }
 
 void Scheduler::PlanDecodes(int64_t now_us) {
-  // The most urgent and oldest first: when blocks run out, those behind step back for them.
+  // The most urgent and oldest first: when blocks run out, those behind are preempted for them.
   decoders_.clear();
   for (Sequence* s : running_) {
-    if ((!s->paused || HEARTH_MUTANT(35)) && s->backlog() == 1) decoders_.push_back(s);
+    if (!s->paused && s->backlog() == 1) decoders_.push_back(s);
   }
   std::sort(decoders_.begin(), decoders_.end(), [](const Sequence* a, const Sequence* b) {
     return std::pair(a->request.priority, a->id) < std::pair(b->request.priority, b->id);
@@ -163,11 +170,14 @@ void Scheduler::PlanDecodes(int64_t now_us) {
 int Scheduler::PrefillShare(const Sequence& s, int left_tokens) {
   int count = chunks_.Fits(shape_, s.num_computed + s.num_planned);
   if (IsScoring(s)) count = std::min(count, left_rows_);
-  return std::min({count, left_tokens, options_.quantum, s.backlog() - s.num_planned});
+  count = std::min({count, left_tokens, options_.quantum});
+  const int wanted = s.backlog() - s.num_planned, unit = options_.backend.preferred_tokens;
+  if (count >= wanted) return wanted;
+  return count > unit ? count - count % unit : count;
 }
 
 void Scheduler::PlanPrefills(int64_t now_us) {
-  int left_tokens = options_.max_step_tokens - (HEARTH_MUTANT(26) ? 0 : shape_.decode_slices);
+  int left_tokens = options_.max_step_tokens - shape_.decode_slices;
   int num_blocked = 0;
   prompts_have_more_ = false;
   chunks_.Begin(shape_);
@@ -177,6 +187,7 @@ void Scheduler::PlanPrefills(int64_t now_us) {
     Sequence* s = queue_.Next(now_us, !start_blocked_);
     if (s == nullptr) return;
     if (!s->running) s = &Turn(*s, now_us);
+    if (!s->running && Load(*s, now_us)) continue;
     if (!s->running && !Start(*s, now_us)) {
       queue_.BlockStarts(s->request.domain.tenant);
       start_blocked_ = s->id == door_ || ++num_blocked >= kMaxBlockedPerStep;
@@ -192,7 +203,7 @@ void Scheduler::PlanPrefills(int64_t now_us) {
     if (share <= 0) return;
     const int count = Grant(*s, share, now_us);
     if (count == 0) {
-      // No block for it and nobody who may step back. Others may have room in what they hold.
+      // No block for it and nobody who may be preempted. Others may have room in what they hold.
       if (s->running) SitOut(*s);
       continue;
     }
@@ -238,7 +249,9 @@ void Scheduler::Unplan(Sequence& s) {
 void Scheduler::BuildPlan() {
   plan_.tokens.clear();
   plan_.slices.clear();
-  plan_.num_logits_rows = 0;
+  plan_.num_rows = 0;
+  plan_.asks.clear();
+  plan_.copies.clear();
   shape_ = StepShape();
   for (Sequence* s : planned_) {
     SeqSlice slice;
@@ -248,15 +261,19 @@ void Scheduler::BuildPlan() {
     slice.count = s->num_planned + drafted;
     slice.num_computed = s->num_computed;
     slice.tables = s->kv.tables;
-    slice.logits_row = plan_.num_logits_rows;
+    slice.first_row = plan_.num_rows;
+    plan_.copies.insert(plan_.copies.end(), s->loads.begin(), s->loads.end());
     AskSlice(*s, drafted, slice);
-    plan_.num_logits_rows += slice.num_logits;
+    plan_.num_rows += slice.num_rows;
+    if (asks_less_) {
+      plan_.asks.resize(static_cast<size_t>(plan_.num_rows), AskFor(*s, options_.backend));
+    }
     const auto from = s->tokens.begin() + s->num_computed;
     plan_.tokens.insert(plan_.tokens.end(), from, from + s->num_planned);
     plan_.tokens.insert(plan_.tokens.end(), s->draft.begin(), s->draft.end());
     plan_.slices.push_back(slice);
     // Tokens are paid for when they are computed; what the cache gave is free.
-    if (!HEARTH_MUTANT(28)) queue_.Charge(s->request.domain.tenant, slice.count);
+    queue_.Charge(s->request.domain.tenant, slice.count);
     if (s->num_planned == 1) {
       shape_.decode_slices += slice.count;  // a draft costs about what another stream would
     } else {
@@ -265,6 +282,7 @@ void Scheduler::BuildPlan() {
     shape_.context +=
         int64_t{slice.count} * s->num_computed + int64_t{slice.count} * slice.count / 2;
   }
+  if (traffic_ != nullptr) traffic_->PlanStores(plan_);
 }
 
 void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us) {
@@ -299,9 +317,11 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
   s.record.num_recomputed += std::max(0, again);
   totals_.recomputed_tokens += std::max(0, again);
   s.most_computed = std::max(s.most_computed, s.num_computed);
-  kv_.Commit(s.kv, s.tokens, s.num_computed + (HEARTH_MUTANT(45) && failed > 0 ? 1 : 0));
+  kv_.Commit(s.kv, s.tokens, s.num_computed);
+  s.staged.reset();  // what it brought is in the blocks now
+  s.loads.clear();
   if (failed > 0) kv_.Trim(s.kv, s.num_computed);  // no block is held for what was not said
-  KeepCuts(s, before);
+  KeepCheckpoints(s, before);
   if (s.most_computed >= s.num_prompt) FreeFollowers(s);
   if (speaks && EndIfDone(s, outcome, now_us)) return;
   if (s.backlog() <= 1) queue_.Remove(s);
@@ -310,7 +330,7 @@ void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& out
 void Scheduler::Say(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
   HEARTH_CHECK(!outcome.tokens.empty());
   if (s.record.num_generated == 0) s.record.first_token_us = now_us;
-  const int room = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0) - static_cast<int>(s.tokens.size());
+  const int room = s.max_total - static_cast<int>(s.tokens.size());
   s.num_said = std::min(static_cast<int>(outcome.tokens.size()), room);
   s.tokens.insert(s.tokens.end(), outcome.tokens.begin(), outcome.tokens.begin() + s.num_said);
   s.record.num_generated += s.num_said;
@@ -318,20 +338,21 @@ void Scheduler::Say(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
 
 bool Scheduler::EndIfDone(Sequence& s, const SliceOutcome& outcome, int64_t now_us) {
   const bool stopped = outcome.stops && s.num_said == static_cast<int>(outcome.tokens.size());
-  const int most = s.max_total + (HEARTH_MUTANT(37) ? 1 : 0);
-  if (!stopped && static_cast<int>(s.tokens.size()) < most) return false;
-  kv_.KeepCut(s.kv, s.num_computed);  // the next turn starts here
+  if (!stopped && static_cast<int>(s.tokens.size()) < s.max_total) return false;
+  kv_.KeepCheckpoint(s.kv, s.num_computed);  // the next turn starts here
   Finalise(s, stopped ? Finish::kStop : Finish::kLength, "", now_us);
   return true;
 }
 
-// Marks the cuts that the step passed: the end of the prompt, and what the request named.
-void Scheduler::KeepCuts(Sequence& s, int before) {
-  const auto passed = [&](int cut) { return cut > before && cut <= s.num_computed; };
-  if (passed(s.num_prompt)) kv_.KeepCut(s.kv, s.num_prompt);
+// Marks the checkpoints that the step passed: the end of the prompt, and what the request named.
+void Scheduler::KeepCheckpoints(Sequence& s, int before) {
+  const auto passed = [&](int checkpoint) {
+    return checkpoint > before && checkpoint <= s.num_computed;
+  };
+  if (passed(s.num_prompt)) kv_.KeepCheckpoint(s.kv, s.num_prompt);
   if (before >= s.num_prompt) return;
-  for (const int cut : s.request.keep_cuts) {
-    if (cut < s.num_prompt && passed(cut)) kv_.KeepCut(s.kv, cut);
+  for (const int checkpoint : s.request.checkpoints) {
+    if (checkpoint < s.num_prompt && passed(checkpoint)) kv_.KeepCheckpoint(s.kv, checkpoint);
   }
 }
 
@@ -346,13 +367,20 @@ void Scheduler::Fail(const Status& status, int64_t now_us) {
 
 void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int64_t now_us) {
   if (s.paused) SetPaused(s.id, false, now_us);
+  if (s.loading) {
+    traffic_->Drop(s.id);
+    std::erase(loading_, &s);
+    s.loading = false;
+  }
+  s.staged.reset();
+  s.loads.clear();
   FreeFollowers(s);
   queue_.Remove(s);
   queue_.Leave(s.request.domain.tenant);
   if (s.running) {
     running_.erase(std::find(running_.begin(), running_.end(), &s));
     Unplan(s);
-    if (!HEARTH_MUTANT(24) || why != Finish::kCancelled) kv_.Release(s.kv);
+    kv_.Release(s.kv);
   } else {
     s.record.waited_us += now_us - s.waiting_since_us;
     waiting_tokens_ -= static_cast<int64_t>(s.tokens.size());

@@ -16,6 +16,7 @@
 #include "engine/fair_queue.h"
 #include "engine/sequence.h"
 #include "engine/step_sampler.h"
+#include "engine/tier_traffic.h"
 #include "kv/kv_space.h"
 namespace hearth {
 
@@ -37,11 +38,16 @@ struct SchedulerOptions {
   int quantum = 128;                 // tokens a tenant gets per round
   int max_preemptions = 3;           // per request
   // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
-  // somebody has to step back.
+  // somebody has to be preempted.
   int headroom_blocks = 2;
-  bool speculates = true;  // drafts are tried where they pay: docs/speculation.md
-  int fixed_draft = 0;     // for tests and measurements: so many tokens, paying or not; 0: no
+  BackendCapabilities backend;   // what rows may be asked for, which chunks it prefers
+  bool asks_all_logits = false;  // whatever the backend can do: somebody looks at them
+  bool speculates = true;        // drafts are tried where they pay: docs/speculation.md
+  int fixed_draft = 0;           // for tests and measurements: so many tokens, paying or not; 0: no
 };
+
+// Rows of results that a step asks for at most.
+int WidestStepRows(const SchedulerOptions& options);
 
 // What is asked of the machine and not done yet.
 struct SchedulerLoad {
@@ -55,6 +61,7 @@ struct SchedulerTotals {
   int64_t num_steps = 0, num_preemptions = 0;
   int64_t prefill_tokens = 0, decode_tokens = 0;  // computed
   int64_t cached_tokens = 0, recomputed_tokens = 0;
+  int64_t loaded_tokens = 0;                        // of the cached ones, those that a tier brought
   int64_t drafted_tokens = 0, accepted_tokens = 0;  // decode_tokens has only the accepted ones
 };
 
@@ -62,7 +69,8 @@ struct SchedulerTotals {
 // between steps.
 class Scheduler {
  public:
-  Scheduler(const SchedulerOptions& options, KvSpace& kv);
+  // `traffic`, when there is a tier, outlives the scheduler.
+  Scheduler(const SchedulerOptions& options, KvSpace& kv, TierTraffic* traffic = nullptr);
   ~Scheduler();
 
   // The sequence waits. Its max_total must fit (see max_sequence_tokens).
@@ -71,6 +79,13 @@ class Scheduler {
   void End(SeqId id, Finish why, const std::string& detail, int64_t now_us);
   void EndAll(Finish why, const std::string& detail, int64_t now_us);
   void SetPaused(SeqId id, bool paused, int64_t now_us);
+  // Null when it has ended.
+  Sequence* Find(SeqId id) {
+    const auto found = all_.find(id);
+    return found == all_.end() ? nullptr : found->second.get();
+  }
+  // A sequence's load ended; it may start now, with or without a prefix.
+  void OnLoaded(TierTraffic::Loaded loaded, int64_t now_us);
 
   // Ends what expired, then chooses the step. An empty plan means there is nothing to do. The plan
   // borrows from the scheduler until Commit or Fail.
@@ -93,6 +108,7 @@ class Scheduler {
   const StepModel& step_model() const { return chunks_.model(); }
   const DraftControl& draft_control() const { return draft_control_; }
   std::span<Sequence* const> running() const { return running_; }  // oldest start first
+  std::span<Sequence* const> loading() const { return loading_; }  // wait for a tier
   const FairQueue& queue() const { return queue_; }
   // Who went from waiting to running (or back), in order, since the last call.
   struct Move {
@@ -115,6 +131,11 @@ class Scheduler {
   void PlanDraft(Sequence& sequence, int most);
   int BookDraft(Sequence& sequence, const SliceOutcome& outcome);
 
+  // Loading (scheduler_loads.cc).
+  bool Load(Sequence& sequence, int64_t now_us);
+  int PlaceStaged(Sequence& sequence, int num_matched, int limit);
+  static bool IsInLine(const Sequence& sequence);
+
   void SitOut(Sequence& sequence);
   void Unplan(Sequence& sequence);
 
@@ -125,7 +146,7 @@ class Scheduler {
   int Available(int group) const;
   int WorstCase(int group, const Sequence& sequence) const;
   bool HasRoomFor(Sequence& sequence, int num_matched, std::span<const int> before) const;
-  bool PromisesHoldWith(const Sequence& sequence) const;
+  bool ReservationsHoldWith(const Sequence& sequence) const;
   int PendingBlocks() const;
 
   // Preemption (scheduler_room.cc).
@@ -139,20 +160,20 @@ class Scheduler {
   void Say(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
   // True: what it said was its last, and it is gone.
   bool EndIfDone(Sequence& sequence, const SliceOutcome& outcome, int64_t now_us);
-  void KeepCuts(Sequence& sequence, int before);
+  void KeepCheckpoints(Sequence& sequence, int before);
   void FreeFollowers(Sequence& sequence);
   void Finalise(Sequence& sequence, Finish why, const std::string& detail, int64_t now_us);
 
   const SchedulerOptions options_;
   KvSpace& kv_;
+  TierTraffic* const traffic_;
   FairQueue queue_;  // whoever waits, or runs with more than one token to compute
   ChunkControl chunks_;
   DraftControl draft_control_;
   DraftControl::Step draft_step_;
   int max_sequence_tokens_ = 0;
-  int64_t num_full_tokens_ = 0;  // that the group which sees everything holds; 0: there is none
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
-  std::vector<Sequence*> running_;
+  std::vector<Sequence*> running_, loading_;
   using Deadline = std::pair<int64_t, SeqId>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
   int64_t waiting_tokens_ = 0;
@@ -165,6 +186,7 @@ class Scheduler {
   bool prompts_have_more_ = false;  // than the step had time for
   int left_rows_ = 0;               // that the step may still compute to score prompts
   std::vector<SeqId> sitting_out_;
+  const bool asks_less_;  // than all logits, of some rows
   bool in_step_ = false;
   bool start_blocked_ = false;  // nobody more starts in this step
   bool found_no_room_ = false;  // somebody who had its turn could not

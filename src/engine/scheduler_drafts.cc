@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/mutant.h"
 #include "engine/scheduler.h"
 
 namespace hearth {
 
-// Last of all, and only beside streams: nobody steps back, waits or is cut short for a draft.
+// Last of all, and only beside streams: nobody is preempted, waits or is cut short for a draft.
 void Scheduler::PlanDrafts() {
   draft_step_ = {};
   if (!options_.speculates || shape_.prefill_tokens > 0 || planned_.empty()) return;
@@ -25,7 +24,7 @@ void Scheduler::PlanDrafts() {
 void Scheduler::PlanDraft(Sequence& s, int most) {
   // A draft of k may make it say k + 1.
   const int unsaid = s.max_total - static_cast<int>(s.tokens.size());
-  most = std::min({most, unsaid - 1, (HEARTH_MUTANT(47) ? kMaxDraft : s.reader_room) - 1});
+  most = std::min({most, unsaid - 1, s.reader_room - 1});
   if (most <= 0) return;
   s.suffixes.Extend(s.tokens);
   // Somebody went on from here before: a retry, another choice. Else what it said itself.

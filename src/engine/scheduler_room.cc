@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler's half that shares out blocks: who may start, and who steps back.
+// The scheduler's half that shares out blocks: who may start, and who is preempted.
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/check.h"
-#include "base/mutant.h"
 #include "engine/prompt_reading.h"
 #include "engine/scheduler.h"
 
 namespace hearth {
 namespace {
 
-// Of sequences that step back for a newcomer in one step; more than a few at once would empty the
+// Sequences preempted for a newcomer in one step; more than a few at once would empty the
 // batch for one request.
 constexpr int kMaxVictimsPerStart = 4;
 
@@ -26,24 +25,23 @@ int Scheduler::WorstCase(int group, const Sequence& s) const {
   return kv_.BlocksFor(group, s.max_total, options_.min_chunk);
 }
 
-// Sequences that were preempted as often as allowed run on a promise: their worst case is set
-// aside. It holds if beside all promises any one other running sequence, the one that is or will be
-// the oldest, can still finish. `s` is about to start.
-bool Scheduler::PromisesHoldWith(const Sequence& s) const {
-  if (HEARTH_MUTANT(21)) return true;
+// Sequences that were preempted as often as allowed run on a reservation: their worst case is
+// set aside. That works if beside all reservations any one other running sequence, the one that is
+// or will be the oldest, can still finish. `s` is about to start.
+bool Scheduler::ReservationsHoldWith(const Sequence& s) const {
   for (int group = 0; group < kv_.layout().num_groups(); ++group) {
-    int promised = 0, largest = 0;
+    int reserved = 0, largest = 0;
     const auto count = [&](const Sequence& one) {
       const int need = WorstCase(group, one);
-      if (one.promised) {
-        promised += need;
+      if (one.has_reservation) {
+        reserved += need;
       } else {
         largest = std::max(largest, need);
       }
     };
     for (const Sequence* other : running_) count(*other);
     count(s);
-    if (promised + largest > kv_.counts(group).total) return false;
+    if (reserved + largest > kv_.counts(group).total) return false;
   }
   return true;
 }
@@ -62,7 +60,8 @@ int Scheduler::PendingBlocks() const {
 // Whether a sequence whose first `num_matched` tokens were found has room to start; if not, how
 // much there must be first. `before` is what was available before those were held.
 bool Scheduler::HasRoomFor(Sequence& s, int num_matched, std::span<const int> before) const {
-  if (running_.empty() || s.promised) return true;  // what is promised is there, whoever steps back
+  // What is reserved is there, whoever is preempted for it.
+  if (running_.empty() || s.has_reservation) return true;
   const int headroom = options_.headroom_blocks * static_cast<int>(running_.size());
   const int pending = PendingBlocks();
   bool has_room = true;
@@ -83,38 +82,46 @@ bool Scheduler::HasRoomFor(Sequence& s, int num_matched, std::span<const int> be
 }
 
 bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
-  const bool has_place =
-      static_cast<int>(running_.size()) < options_.max_sequences || HEARTH_MUTANT(27);
-  if (!has_place || !PromisesHoldWith(s)) return false;
-  const int num_groups = kv_.layout().num_groups();
+  const bool has_place = static_cast<int>(running_.size()) < options_.max_sequences;
+  if (!has_place || !ReservationsHoldWith(s)) return false;
   std::vector<int> before;
-  for (int group = 0; group < num_groups; ++group) before.push_back(Available(group));
-  // Looking a long prompt up costs; not before enough was freed since the last try.
-  for (size_t i = 0; i < s.blocks_wanted.size() && !running_.empty(); ++i) {
-    if (before[i] < s.blocks_wanted[i]) return false;
+  for (int group = 0; group < kv_.layout().num_groups(); ++group) {
+    before.push_back(Available(group));
   }
+  // Looking a long prompt up costs; not before enough was freed since the last try.
+  const auto is_short = [&] {
+    for (size_t i = 0; i < s.blocks_wanted.size(); ++i) {
+      if (before[i] < s.blocks_wanted[i]) return true;
+    }
+    return false;
+  };
+  if (!running_.empty() && is_short()) return false;
   const auto length = static_cast<int>(s.tokens.size());
   const int limit = MatchLimit(s);
   KvMatch match = kv_.Match(s.tokens, limit, s.kv);
   if (limit < length - 1) match.miss = {KvMiss::Why::kNotWanted, match.tokens, 0};
-  if (!HasRoomFor(s, match.tokens, before)) {
+  const int num_loaded = s.staged != nullptr ? PlaceStaged(s, match.tokens, limit) : 0;
+  const int num_ready = match.tokens + num_loaded;
+  if (num_loaded > 0) match.miss = {KvMiss::Why::kNone, num_ready, 0};
+  if (!HasRoomFor(s, num_ready, before)) {
     kv_.Release(s.kv);
+    s.loads.clear();
     return false;
   }
   waiting_tokens_ -= length;
   queue_.Remove(s);
   s.running = true;
-  s.num_computed = match.tokens;
-  const int block_tokens = kv_.layout().block_tokens;
-  if (HEARTH_MUTANT(23) && match.tokens + block_tokens < length) s.num_computed += block_tokens;
+  s.num_computed = num_ready;
   s.record.waited_us += now_us - s.waiting_since_us;
   s.blocked_since_us = -1;
   if (s.record.num_preempted == 0) {
     s.record.started_us = now_us;
-    s.record.num_cached = match.tokens;
+    s.record.num_cached = std::min(num_ready, s.num_prompt);  // it may have said something before
+    s.record.num_loaded = num_loaded;
     s.record.miss = match.miss;
     if (!s.kv.keys.empty()) s.record.cached_run = s.kv.keys.back();
-    totals_.cached_tokens += match.tokens;
+    totals_.cached_tokens += num_ready;
+    totals_.loaded_tokens += num_loaded;
   }
   running_.push_back(&s);
   queue_.Push(s);
@@ -128,7 +135,8 @@ bool Scheduler::Start(Sequence& s, int64_t now_us) {
   if (!found_no_room_ && TryStart(s, now_us)) return true;
   found_no_room_ = true;
   if (s.blocked_since_us < 0) s.blocked_since_us = now_us;
-  if (!s.promised && !PromisesHoldWith(s)) return false;  // nobody's stepping back would help
+  if (!s.has_reservation && !ReservationsHoldWith(s))
+    return false;  // nobody's preemption would help
   for (int i = 0; i < kMaxVictimsPerStart; ++i) {
     Sequence* victim = VictimForStart(s);
     if (victim == nullptr) return false;
@@ -142,7 +150,7 @@ bool Scheduler::Start(Sequence& s, int64_t now_us) {
 // found no room keeps it against its equals. Else small requests could pass a large one for ever.
 Sequence& Scheduler::Turn(Sequence& s, int64_t now_us) {
   const auto found = all_.find(door_);
-  if (found != all_.end() && !found->second->running && !found->second->paused) {
+  if (found != all_.end() && !found->second->running && IsInLine(*found->second)) {
     Sequence& holder = *found->second;
     return queue_.ClassOf(s, now_us) < queue_.ClassOf(holder, now_us) ? s : holder;
   }
@@ -159,13 +167,11 @@ const Sequence* Scheduler::Oldest() const {
   return oldest;
 }
 
-// Who steps back so that `needy`, which runs already, gets a block; itself when it is the cheapest;
-// null when nobody may.
+// Who is preempted so that `needy`, which runs already, gets a block; itself when it is the
+// cheapest; null when nobody may.
 Sequence* Scheduler::VictimFor(const Sequence& needy) const {
   const Sequence* oldest = Oldest();
-  const auto is_protected = [&](const Sequence* s) {
-    return s->promised || (s == oldest && !HEARTH_MUTANT(20));
-  };
+  const auto is_protected = [&](const Sequence* s) { return s->has_reservation || s == oldest; };
   const bool needy_goes_on = is_protected(&needy);
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
@@ -184,8 +190,8 @@ bool Scheduler::IsCheaper(const Sequence& a, const Sequence& b) {
   return a.id > b.id;
 }
 
-// Who steps back so that `newcomer` starts: somebody less urgent; or somebody of a tenant that has
-// more than its share of the machine while the newcomer's has less.
+// Who is preempted so that `newcomer` starts: somebody less urgent; or somebody of a tenant that
+// has more than its share of the machine while the newcomer's has less.
 Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   struct Share {
     int sequences = 0;
@@ -199,7 +205,7 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   }
   const int num_tenants = std::max(1, queue_.num_tenants());
   const int fair_sequences = std::max(1, options_.max_sequences / num_tenants);
-  const int64_t fair_tokens = num_full_tokens_ / num_tenants;
+  const int64_t fair_tokens = kv_.layout().full_tokens() / num_tenants;
   const Share own = shares[newcomer.request.domain.tenant];
   const bool slots_short = static_cast<int>(running_.size()) >= options_.max_sequences;
   const auto has_too_much = [&](const Share& share) {
@@ -210,7 +216,7 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   const Sequence* oldest = Oldest();
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
-    if (s->promised || (s == oldest && !HEARTH_MUTANT(20))) continue;
+    if (s->has_reservation || s == oldest) continue;
     if (s->request.priority < newcomer.request.priority) continue;
     // One that is paused makes no use of what it holds.
     const bool less_urgent = s->paused || s->request.priority > newcomer.request.priority;
@@ -230,12 +236,13 @@ void Scheduler::Preempt(Sequence& s, int64_t now_us) {
   s.running = false;
   s.num_computed = 0;
   s.blocks_wanted.clear();
+  s.loads.clear();
   s.waiting_since_us = now_us;
-  s.promised = ++s.record.num_preempted >= options_.max_preemptions && !HEARTH_MUTANT(22);
+  s.has_reservation = ++s.record.num_preempted >= options_.max_preemptions;
   ++totals_.num_preemptions;
   waiting_tokens_ += static_cast<int64_t>(s.tokens.size());
-  if (!s.paused) queue_.Push(s);
-  if (!HEARTH_MUTANT(36)) moves_.push_back({s.id, false});
+  if (IsInLine(s)) queue_.Push(s);
+  moves_.push_back({s.id, false});
 }
 
 }  // namespace hearth

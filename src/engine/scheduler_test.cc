@@ -128,7 +128,7 @@ TEST_F(SchedulerTest, AChunkThatIsNoNumberEndsBeforeItIsShared) {
   const SeqId bad = Add(100, 2);
   const StepPlan& plan = scheduler_->Plan(0);
   EXPECT_EQ(plan.tokens.size(), 64u);
-  EXPECT_EQ(plan.num_logits_rows, 1);  // though it will not speak yet
+  EXPECT_EQ(plan.num_rows, 1);  // though it will not speak yet
   SliceOutcome outcome;
   outcome.error = "numerical_error";
   scheduler_->Commit(std::span(&outcome, 1), 10, 10);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/thread_name.h"
 
 namespace hearth {
 
@@ -35,6 +36,7 @@ void SideThread::End() {
 }
 
 void SideThread::Loop() {
+  NameThread("engine-beside");
   MutexLock lock(mutex_);
   while (true) {
     changed_.Wait(mutex_,

@@ -3,17 +3,21 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/mask_fills.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
+#include "engine/tier_traffic.h"
 #include "kv/kv_space.h"
 namespace hearth {
 
 struct SequenceRow {
-  enum class State : uint8_t { kWaiting, kPrefill, kDecode, kPaused };
+  enum class State : uint8_t { kWaiting, kPrefill, kDecode, kPaused, kLoading };
   SeqId id{};
   uint32_t tenant = 0;
   Priority priority = Priority::kNormal;
@@ -65,8 +69,10 @@ struct EngineSnapshot {
   SchedulerLoad load;
   SchedulerTotals totals;
   int block_tokens = 0;
-  std::vector<KvGroupState> kv;   // as in KvLayout: the one that sees everything first
-  StepModel::Terms step_model{};  // its coefficients
+  std::vector<KvGroupState> kv;      // as in KvLayout: the one that sees everything first
+  std::optional<TierCounts> tier;    // none: there is no tier
+  std::vector<TierPart> tier_parts;  // what it is made of
+  StepModel::Terms step_model{};     // its coefficients
   StepTimes steps;
   StepHistogram step_histogram;
   MaskTotals masks;
@@ -79,5 +85,8 @@ struct EngineSnapshot {
   uint64_t num_first_tokens = 0;  // that ttft_us sums over
   std::vector<SequenceRow> rows;  // all that run, and the first that wait
 };
+
+// Where the last snapshot can be had at any time: of one engine (engine.h), or of several.
+using SnapshotSource = std::function<std::shared_ptr<const EngineSnapshot>()>;
 
 }  // namespace hearth

@@ -34,29 +34,34 @@ class StepSampler {
   StepSampler(int vocab_size, OnLogits on_logits)
       : vocab_size_(static_cast<size_t>(vocab_size)), on_logits_(std::move(on_logits)) {}
 
-  // One outcome for every slice; `planned` are their sequences, `logits` the plan's rows, `masks`
+  // One outcome for every slice; `planned` are their sequences, `rows` the plan's results, `masks`
   // filled for it. Good until the next call.
   std::span<const SliceOutcome> Sample(const StepPlan& plan, std::span<Sequence* const> planned,
-                                       std::span<const float> logits, MaskFills& masks);
+                                       std::span<const RowResult> rows, MaskFills& masks);
 
  private:
   // Reads the prompt's own tokens off the rows before them. False: one holds no numbers.
-  bool ScorePrompt(const Sequence& sequence, const SeqSlice& slice, std::span<const float> logits,
+  bool ScorePrompt(const Sequence& sequence, const SeqSlice& slice, std::span<const RowResult> rows,
                    SliceOutcome& outcome);
   // A slice whose last tokens are a draft has a row before each of them and one after: says tokens
   // row by row for as long as the token is the draft's next one. That is what plain decoding says.
-  void SayAll(Sequence& sequence, size_t slice, std::span<const float> rows, MaskFills& masks,
+  void SayAll(Sequence& sequence, size_t slice, std::span<const RowResult> rows, MaskFills& masks,
               SliceOutcome& outcome);
   // Says one more token from a row that follows everything said so far. False: there is nothing
   // after it, because it stops the sequence or the row holds no answer.
-  bool SayNext(Sequence& sequence, std::span<const float> row, Result<AllowedTokens> allowed,
+  bool SayNext(Sequence& sequence, const RowResult& row, Result<AllowedTokens> allowed,
                SliceOutcome& outcome);
+  // -1: the row holds no answer.
+  Token ChooseFrom(const Sequence& sequence, const RowResult& row, AllowedTokens allowed);
   Token Choose(const Sequence& sequence, std::span<const float> row, AllowedTokens allowed);
+  // Logits as the sampler knows them: those that were not asked for are impossible.
+  std::span<const float> LogitsOf(const RowResult& row);
 
   const size_t vocab_size_;
   const OnLogits on_logits_;
   Sampler sampler_;
   LogprobReader logprobs_;
+  std::vector<float> spread_;  // LogitsOf's
   std::vector<SliceOutcome> outcomes_;
 };
 

@@ -25,8 +25,8 @@ class StepSamplerTest : public ::testing::Test {
     SeqSlice slice;
     slice.seq = s->id;
     slice.count = count;
-    slice.logits_row = plan_.num_logits_rows++;
-    slice.num_logits = 1;
+    slice.first_row = plan_.num_rows++;
+    slice.num_rows = 1;
     plan_.slices.push_back(slice);
     logits_.resize(logits_.size() + kVocab, answer < 0 ? kNan : 0.0f);
     if (answer >= 0) logits_[logits_.size() - kVocab + static_cast<size_t>(answer)] = 5;
@@ -38,13 +38,18 @@ class StepSamplerTest : public ::testing::Test {
   std::span<const SliceOutcome> Sample(StepSampler& sampler) {
     masks_.Begin(plan_, planned_);
     masks_.End();
-    return sampler.Sample(plan_, planned_, logits_, masks_);
+    rows_.clear();
+    for (size_t i = 0; i < static_cast<size_t>(plan_.num_rows); ++i) {
+      rows_.push_back({.logits = std::span(logits_).subspan(i * kVocab, kVocab)});
+    }
+    return sampler.Sample(plan_, planned_, rows_, masks_);
   }
 
   VirtualClock clock_;
   MaskFills masks_{kVocab, clock_, nullptr};
   StepPlan plan_;
   std::vector<float> logits_;
+  std::vector<RowResult> rows_;
   std::vector<Sequence*> planned_;
   std::vector<std::unique_ptr<Sequence>> all_;
 };

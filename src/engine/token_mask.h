@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sequence may say next: the engine's face of grammars and conversation formats. The engine
-// knows nothing else about them; src/grammar implements it, app/ brings the two together.
+// What a sequence may say next: the engine's interface to grammars and conversation formats. The
+// engine knows nothing else about them; src/grammar implements it, app/ brings the two together.
 #pragma once
 #include <cstddef>
 #include <cstdint>

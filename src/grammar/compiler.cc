@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace hearth {
+namespace {
+
+// The owner's length comes first, so that no owner and text together look like others.
+std::string KeyOf(char kind, std::string_view owner, std::string_view text) {
+  return Printf("%c%zu:", kind, owner.size()) + std::string(owner) + std::string(text);
+}
+
+}  // namespace
 
 GrammarCompiler::GrammarCompiler(std::shared_ptr<const GrammarVocabulary> vocabulary,
                                  GrammarCompilerOptions options)
@@ -44,51 +52,52 @@ GrammarCompiler::Made GrammarCompiler::Compile(GrammarKind kind, std::string_vie
   return made;
 }
 
-GrammarCompiler::Made GrammarCompiler::SchemaText(std::string_view text) {
+GrammarCompiler::Made GrammarCompiler::SchemaText(std::string_view text, std::string_view owner) {
   if (text.size() > options_.schema.bytes) {
-    return Refused(Error(Code::kInvalid, "schema of %zu bytes, limit %zu", text.size(),
+    return Refused(Error(Code::kInvalid, "the schema has %zu bytes; the limit is %zu", text.size(),
                          options_.schema.bytes));
   }
-  std::string key = "s" + std::string(text);
+  std::string key = KeyOf('s', owner, text);
   if (auto found = Find(key)) return found;
   auto prepared = PrepareSchemaText(text, options_.schema);
   if (!prepared.ok()) return Refused(prepared.status());
   return Compile(GrammarKind::kJsonSchema, *prepared, std::move(key));
 }
 
-GrammarCompiler::Made GrammarCompiler::Schema(const Json& schema) {
-  return SchemaText(WriteJson(schema));
+GrammarCompiler::Made GrammarCompiler::Schema(const Json& schema, std::string_view owner) {
+  return SchemaText(WriteJson(schema), owner);
 }
 
 GrammarCompiler::Made GrammarCompiler::AnyObject() { return SchemaText(R"({"type":"object"})"); }
 
-GrammarCompiler::Made GrammarCompiler::Regex(std::string_view pattern) {
+GrammarCompiler::Made GrammarCompiler::Regex(std::string_view pattern, std::string_view owner) {
   if (Status checked = CheckPattern(pattern, options_.schema); !checked.ok()) {
     return Refused(std::move(checked));
   }
-  std::string key = "r" + std::string(pattern);
+  std::string key = KeyOf('r', owner, pattern);
   if (auto found = Find(key)) return found;
   return Compile(GrammarKind::kRegex, pattern, std::move(key));
 }
 
-GrammarCompiler::Made GrammarCompiler::Lark(std::string_view text) {
+GrammarCompiler::Made GrammarCompiler::Lark(std::string_view text, std::string_view owner) {
   if (Status checked = CheckLark(text, options_.schema); !checked.ok()) {
     return Refused(std::move(checked));
   }
-  return OwnLark(text);
+  return OwnLark(text, owner);
 }
 
-GrammarCompiler::Made GrammarCompiler::OwnLark(std::string_view text) {
-  std::string key = "l" + std::string(text);
+GrammarCompiler::Made GrammarCompiler::OwnLark(std::string_view text, std::string_view owner) {
+  std::string key = KeyOf('l', owner, text);
   if (auto found = Find(key)) return found;
   return Compile(GrammarKind::kLark, text, std::move(key));
 }
 
-GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& choices) {
+GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& choices,
+                                              std::string_view owner) {
   if (choices.empty()) return Refused(Error(Code::kInvalid, "expected at least one choice"));
   if (choices.size() > options_.choices) {
     return Refused(
-        Error(Code::kInvalid, "%zu choices, limit %zu", choices.size(), options_.choices));
+        Error(Code::kInvalid, "%zu choices; the limit is %zu", choices.size(), options_.choices));
   }
   std::string lark = "start: CHOICE\nCHOICE: ";
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -96,10 +105,10 @@ GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& ch
     lark += (i == 0 ? "" : " | ") + WriteJson(Json(choices[i]));
   }
   if (lark.size() > options_.schema.bytes) {
-    return Refused(Error(Code::kInvalid, "choices of %zu bytes, limit %zu", lark.size(),
-                         options_.schema.bytes));
+    return Refused(Error(Code::kInvalid, "the choices have %zu bytes; the limit is %zu",
+                         lark.size(), options_.schema.bytes));
   }
-  return OwnLark(lark);
+  return OwnLark(lark, owner);
 }
 
 GrammarCompilerCounts GrammarCompiler::counts() const {

@@ -36,18 +36,24 @@ class GrammarCompiler {
   explicit GrammarCompiler(std::shared_ptr<const GrammarVocabulary> vocabulary,
                            GrammarCompilerOptions options = {});
 
+  // A grammar is kept for `owner` alone: whether another one asked for the same must not be told by
+  // the time it takes.
   // kInvalid or kUnsupported with the reason when the schema cannot be enforced to the letter.
-  Result<std::shared_ptr<const Grammar>> SchemaText(std::string_view text);
-  Result<std::shared_ptr<const Grammar>> Schema(const Json& schema);
+  Result<std::shared_ptr<const Grammar>> SchemaText(std::string_view text,
+                                                    std::string_view owner = {});
+  Result<std::shared_ptr<const Grammar>> Schema(const Json& schema, std::string_view owner = {});
   // Any JSON value, or any object: what clients call "json mode".
   Result<std::shared_ptr<const Grammar>> AnyObject();
   // The whole text matches.
-  Result<std::shared_ptr<const Grammar>> Regex(std::string_view pattern);
-  Result<std::shared_ptr<const Grammar>> Lark(std::string_view text);
+  Result<std::shared_ptr<const Grammar>> Regex(std::string_view pattern,
+                                               std::string_view owner = {});
+  Result<std::shared_ptr<const Grammar>> Lark(std::string_view text, std::string_view owner = {});
   // The text is one of these.
-  Result<std::shared_ptr<const Grammar>> Choice(const std::vector<std::string>& choices);
+  Result<std::shared_ptr<const Grammar>> Choice(const std::vector<std::string>& choices,
+                                                std::string_view owner = {});
   // For grammars this program wrote itself: not looked over first.
-  Result<std::shared_ptr<const Grammar>> OwnLark(std::string_view text);
+  Result<std::shared_ptr<const Grammar>> OwnLark(std::string_view text,
+                                                 std::string_view owner = {});
 
   const std::shared_ptr<const GrammarVocabulary>& vocabulary() const { return vocabulary_; }
   const GrammarCompilerOptions& options() const { return options_; }

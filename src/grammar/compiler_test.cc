@@ -40,6 +40,25 @@ bool Matches(const std::shared_ptr<const Grammar>& grammar, std::string_view tex
   return may_stop;
 }
 
+TEST(GrammarCompiler, WhatOneOwnerCompiledIsNotFoundByAnother) {
+  GrammarCompiler compiler(ByteVocabulary());
+  const auto ask = [&](std::string_view owner) {
+    EXPECT_TRUE(compiler.SchemaText(R"({"type":"integer"})", owner).ok());
+    EXPECT_TRUE(compiler.Regex("a+", owner).ok());
+    EXPECT_TRUE(compiler.Lark("start: \"x\"", owner).ok());
+    EXPECT_TRUE(compiler.Choice({"a", "b"}, owner).ok());
+    return compiler.counts().found;
+  };
+  EXPECT_EQ(ask("anna"), 0u);
+  EXPECT_EQ(ask("bert"), 0u);
+  EXPECT_EQ(ask(""), 0u);
+  EXPECT_EQ(ask("anna"), 4u);
+  // Owner and text together must not be another's.
+  EXPECT_TRUE(compiler.Regex("xa+", "").ok());
+  EXPECT_TRUE(compiler.Regex("a+", "x").ok());
+  EXPECT_EQ(compiler.counts().found, 4u);
+}
+
 TEST(GrammarCompiler, SchemasRegexesGrammarsAndChoices) {
   GrammarCompiler compiler(ByteVocabulary());
   auto schema = compiler.SchemaText(R"({"properties":{"a":{"type":"integer"}},"required":["a"]})");

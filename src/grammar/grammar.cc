@@ -71,7 +71,7 @@ Result<std::shared_ptr<const GrammarVocabulary>> GrammarVocabulary::Make(
     ends.push_back(data.size());
   }
   if (!end || !tokenizer.IsSpecial(*end)) {
-    return Error(Code::kUnsupported, "grammars need a special token that ends a text");
+    return Error(Code::kUnsupported, "grammars need a tokenizer with an end-of-text token");
   }
   HearthText error = {};
   HearthVocabulary* raw = hearth_grammar_vocabulary_new(Data(data), ends.data(), ends.size(),
@@ -112,7 +112,8 @@ GrammarMatcher::GrammarMatcher(const GrammarMatcher& other) : grammar_(other.gra
 GrammarMatcher::~GrammarMatcher() { hearth_matcher_free(raw_); }
 
 Status GrammarMatcher::Fill(std::span<uint32_t> bits) {
-  if (raw_ == nullptr) return Error(Code::kExhausted, "the grammar engine gave no matcher");
+  if (raw_ == nullptr)
+    return Error(Code::kExhausted, "the grammar engine could not create a matcher");
   HearthText error = {};
   if (hearth_matcher_fill(raw_, bits.data(), bits.size(), &error)) return {};
   return Error(Code::kExhausted, "grammar: %s", TakeMessage(error).c_str());

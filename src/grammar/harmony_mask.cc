@@ -274,13 +274,14 @@ Result<std::unique_ptr<TokenMask>> HarmonyMasks::New(const std::vector<ToolDefin
   if ((kinds & kPreamble) != 0) plan->tree.AddPlain(words_.commentary, kPreamble);
   if ((kinds & kFinal) != 0) plan->tree.AddPlain(words_.final, kFinal);
   if (rules.answer_schema != nullptr) {
-    auto answer = compiler_.Schema(*rules.answer_schema).Within("response_format");
+    auto answer = compiler_.Schema(*rules.answer_schema, rules.owner).Within("response_format");
     if (!answer.ok()) return answer.status();
     plan->answer = *answer;
     if ((kinds & kFinal) != 0) plan->tree.AddJsonAnswer();
   }
   for (const ToolDefinition* tool : callable) {
-    auto arguments = compiler_.Schema(ArgumentsSchema(*tool)).Within("tool " + Quoted(tool->name));
+    auto arguments =
+        compiler_.Schema(ArgumentsSchema(*tool), rules.owner).Within("tool " + Quoted(tool->name));
     if (!arguments.ok()) return arguments.status();
     plan->tree.AddCall(Encoded(tokenizer_, " to=functions." + tool->name),
                        static_cast<int>(plan->arguments.size()));

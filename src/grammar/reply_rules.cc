@@ -12,7 +12,7 @@ Result<std::vector<const ToolDefinition*>> CallableTools(const std::vector<ToolD
     callable.push_back(&tool);
   }
   if (callable.empty() && rules.tool_choice == ToolChoice::kNamed) {
-    return Error(Code::kInvalid, "tool_choice: there is no tool %s",
+    return Error(Code::kInvalid, "tool_choice: tool %s is not in tools",
                  Quoted(rules.named_tool).c_str());
   }
   if (callable.empty() && rules.tool_choice == ToolChoice::kRequired) {

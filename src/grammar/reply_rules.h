@@ -29,6 +29,7 @@ struct ReplyRules {
   std::shared_ptr<const Grammar> answer_grammar{};
   // Tokens of reasoning, after which the answer must begin. 0: no reasoning; none: no bound.
   std::optional<int> reasoning_tokens{};
+  std::string owner{};  // whose compiled grammars may be used
 };
 
 // Tools that a reply may call under `rules`. kInvalid: a named tool that is not there, or a call

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 namespace hearth {
@@ -54,6 +55,15 @@ Status Refuse(const std::string& path, const std::string& what) {
                what.c_str());
 }
 
+// Where in the schema, for messages. Cut: thousands of subschemas under one long name would each
+// carry it.
+constexpr size_t kMaxPathBytes = 256;
+std::string Below(const std::string& path, std::string_view name) {
+  if (path.size() >= kMaxPathBytes) return path;
+  name = name.substr(0, kMaxPathBytes);
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
 bool IsFalse(const Json* value) {
   return value != nullptr && value->boolean() != nullptr && !*value->boolean();
 }
@@ -73,11 +83,16 @@ class Preparer {
  public:
   explicit Preparer(const SchemaLimits& limits) : limits_(limits) {}
 
-  Result<Json> Prepare(const Json& root) {
+  Status Check(const Json& root) {
     HEARTH_TRY(Survey(root, "", /*is_root=*/true));
     if (has_nested_id_ && has_ref_) {
       return Error(Code::kUnsupported, "$ref beside a $id inside the schema is not supported");
     }
+    return {};
+  }
+
+  Result<Json> Prepare(const Json& root) {
+    HEARTH_TRY(Check(root));
     Json out = Rewrite(root);
     if (out.object() != nullptr) out.object()->push_back({"x-guidance", Options()});
     return out;
@@ -87,15 +102,15 @@ class Preparer {
   // Counts, bounds and types: everything that can be wrong. Depth is bounded by the parser.
   Status Survey(const Json& schema, const std::string& path, bool is_root) {
     if (++num_schemas_ > limits_.schemas) {
-      return Error(Code::kInvalid, "more than %zu subschemas", limits_.schemas);
+      return Error(Code::kInvalid, "the schema has more than %zu subschemas", limits_.schemas);
     }
     if (schema.boolean() != nullptr) return {};
     if (schema.object() == nullptr) return Refuse(path, "expected an object or a boolean");
     for (const auto& [key, value] : *schema.object()) {
-      const std::string inner = path.empty() ? key : path + "." + key;
-      HEARTH_TRY(SurveyKeyword(key, value, inner, is_root));
+      HEARTH_TRY(SurveyKeyword(key, value, Below(path, key), is_root));
     }
     NoteObject(schema);
+    HEARTH_TRY(SurveyRequired(schema, path));
     const bool combines = schema.Find("allOf") != nullptr ||
                           (schema.Find("anyOf") != nullptr && schema.Find("oneOf") != nullptr);
     if (combines && Alternatives(schema) > limits_.combinations) {
@@ -112,7 +127,7 @@ class Preparer {
         return Refuse(path, "expected at least one schema");
       }
       for (size_t i = 0; i < value.array()->size(); ++i) {
-        HEARTH_TRY(Survey((*value.array())[i], path + "." + std::to_string(i), false));
+        HEARTH_TRY(Survey((*value.array())[i], Below(path, std::to_string(i)), false));
       }
       return {};
     }
@@ -139,7 +154,7 @@ class Preparer {
         has_open_names_ = true;
         HEARTH_TRY(SurveyPattern(Json(name), path));
       }
-      HEARTH_TRY(Survey(schema, path + "." + name, false));
+      HEARTH_TRY(Survey(schema, Below(path, name), false));
     }
     return {};
   }
@@ -148,7 +163,8 @@ class Preparer {
     if (value.array() == nullptr) return Refuse(path, "expected an array");
     enum_values_ += value.array()->size();
     if (enum_values_ > limits_.enum_values) {
-      return Refuse(path, Printf("%zu values, limit %zu", enum_values_, limits_.enum_values));
+      return Refuse(path,
+                    Printf("%zu values; the limit is %zu", enum_values_, limits_.enum_values));
     }
     return {};
   }
@@ -160,8 +176,8 @@ class Preparer {
     for (int i = 0; i < 12 && digits != std::floor(digits); ++i) digits *= 10;
     while (digits >= 10 && std::fmod(digits, 10) == 0) digits /= 10;
     if (digits > limits_.multiple_of || digits != std::floor(digits)) {
-      return Error(Code::kUnsupported, "%s: more digits than those of %.0f", Quoted(path).c_str(),
-                   limits_.multiple_of);
+      return Error(Code::kUnsupported, "%s: numbers with more digits than %.0f are not supported",
+                   Quoted(path).c_str(), limits_.multiple_of);
     }
     return {};
   }
@@ -176,7 +192,8 @@ class Preparer {
   Status AddPatternBytes(size_t bytes, const std::string& path) {
     pattern_bytes_ += bytes;
     if (pattern_bytes_ > limits_.all_pattern_bytes) {
-      return Refuse(path, Printf("patterns of more than %zu bytes", limits_.all_pattern_bytes));
+      return Refuse(path, Printf("all patterns together have more than %zu bytes",
+                                 limits_.all_pattern_bytes));
     }
     return {};
   }
@@ -184,14 +201,14 @@ class Preparer {
   Status SurveyCount(const Json& value, const std::string& path) {
     const auto count = value.number();
     if (!count || *count < 0 || *count != std::floor(*count)) {
-      return Refuse(path, "expected a count");
+      return Refuse(path, "expected a whole number of at least 0");
     }
     if (*count > static_cast<double>(limits_.count)) {
-      return Refuse(path,
-                    Printf("%.0f, limit %lld", *count, static_cast<long long>(limits_.count)));
+      return Refuse(path, Printf("%.0f is above the limit of %lld", *count,
+                                 static_cast<long long>(limits_.count)));
     }
     counts_ += static_cast<int64_t>(*count);
-    if (counts_ > limits_.all_counts) return Refuse(path, "counts that are too large together");
+    if (counts_ > limits_.all_counts) return Refuse(path, "the sum of all counts is too large");
     return {};
   }
 
@@ -200,12 +217,14 @@ class Preparer {
     if (value.string() == nullptr) return Refuse(path, "expected a string");
     const std::string& ref = *value.string();
     if (ref != "#" && !ref.starts_with("#/")) {
-      return Error(Code::kUnsupported, "%s: only references within the schema (#/...), found %s",
+      return Error(Code::kUnsupported,
+                   "%s: expected a reference within the schema (#/...), found %s",
                    Quoted(path).c_str(), Quoted(ref).c_str());
     }
     // The engine does not decode them, and would look for another name than the standard does.
     if (ref.find_first_of("~%") != std::string::npos) {
-      return Error(Code::kUnsupported, "%s: escapes in references", Quoted(path).c_str());
+      return Error(Code::kUnsupported, "%s: escapes in references are not supported",
+                   Quoted(path).c_str());
     }
     return {};
   }
@@ -222,6 +241,27 @@ class Preparer {
     for (const char* word : {"allOf", "if", "dependentSchemas", "not"}) {
       if (schema.Find(word) != nullptr) joins_objects_ = true;
     }
+  }
+
+  // To the engine a name that is required is a property, also where `properties` has none of it:
+  // 8,000 of them took more than a minute.
+  Status SurveyRequired(const Json& schema, const std::string& path) {
+    const Json* required = schema.Find("required");
+    if (required == nullptr || required->array() == nullptr) return {};
+    const Json* properties = schema.Find("properties");
+    std::unordered_set<std::string_view> names;
+    if (properties != nullptr && properties->object() != nullptr) {
+      for (const auto& [name, inner] : *properties->object()) names.insert(name);
+    }
+    const size_t before = names.size();
+    for (const Json& one : *required->array()) {
+      if (one.string() != nullptr) names.insert(*one.string());
+    }
+    properties_ += names.size() * names.size() - before * before;
+    if (properties_ > limits_.properties) {
+      return Refuse(Below(path, "required"), "too many properties");
+    }
+    return {};
   }
 
   // How many ways there are to choose among a schema's alternatives.
@@ -250,8 +290,10 @@ class Preparer {
     }
     const Json* required = schema.Find("required");
     if (required == nullptr || required->array() == nullptr) return true;
+    std::unordered_set<std::string_view> names;
+    for (const auto& [name, inner] : *properties->object()) names.insert(name);
     return std::all_of(required->array()->begin(), required->array()->end(), [&](const Json& r) {
-      return r.string() != nullptr && properties->Find(*r.string()) != nullptr;
+      return r.string() != nullptr && names.contains(*r.string());
     });
   }
 
@@ -318,23 +360,29 @@ class Preparer {
 
 Status CheckPattern(std::string_view pattern, const SchemaLimits& limits) {
   if (pattern.size() > limits.pattern_bytes) {
-    return Error(Code::kInvalid, "pattern of %zu bytes, limit %zu", pattern.size(),
+    return Error(Code::kInvalid, "the pattern has %zu bytes; the limit is %zu", pattern.size(),
                  limits.pattern_bytes);
   }
   if (Depth(pattern) > limits.pattern_depth) {
-    return Error(Code::kInvalid, "pattern nests deeper than %d", limits.pattern_depth);
+    return Error(Code::kInvalid, "the pattern is nested deeper than %d levels",
+                 limits.pattern_depth);
   }
   return {};
 }
 
 Status CheckLark(std::string_view text, const SchemaLimits& limits) {
   if (text.size() > limits.lark_bytes) {
-    return Error(Code::kInvalid, "grammar of %zu bytes, limit %zu", text.size(), limits.lark_bytes);
+    return Error(Code::kInvalid, "the grammar has %zu bytes; the limit is %zu", text.size(),
+                 limits.lark_bytes);
   }
   if (Depth(text) > limits.depth) {
-    return Error(Code::kInvalid, "grammar nests deeper than %d", limits.depth);
+    return Error(Code::kInvalid, "the grammar is nested deeper than %d levels", limits.depth);
   }
   return {};
+}
+
+Status CheckSchema(const Json& schema, const SchemaLimits& limits) {
+  return Preparer(limits).Check(schema);
 }
 
 Result<std::string> PrepareSchema(const Json& schema, const SchemaLimits& limits) {

@@ -33,6 +33,8 @@ struct SchemaLimits {
 // ...". kUnsupported: a keyword that the engine could not enforce.
 Result<std::string> PrepareSchemaText(std::string_view text, const SchemaLimits& limits = {});
 Result<std::string> PrepareSchema(const Json& schema, const SchemaLimits& limits = {});
+// Only whether they would: takes microseconds.
+Status CheckSchema(const Json& schema, const SchemaLimits& limits = {});
 
 // The same bounds for a regular expression or grammar that comes by itself.
 Status CheckPattern(std::string_view pattern, const SchemaLimits& limits = {});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 namespace hearth {
 namespace {
 
@@ -61,24 +63,41 @@ std::string Repeat(std::string_view text, int times) {
   return out;
 }
 
+// Of so many properties, and so many names that are required: the first ones are the same.
+std::string RequiredNames(int properties, int required) {
+  std::string out = "{\"properties\":{", names;
+  for (int i = 0; i < properties; ++i)
+    out += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":{}";
+  for (int i = 0; i < required; ++i) names += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\"";
+  return out + "},\"required\":[" + names + "]}";
+}
+
+TEST(Schema, NamesThatAreRequiredCountOnce) {
+  EXPECT_THAT(Prepared(RequiredNames(300, 300)), Not(HasSubstr("refused")));
+  EXPECT_THAT(Prepared(RequiredNames(0, 300)), Not(HasSubstr("refused")));
+}
+
 TEST(Schema, BoundsAreNamed) {
   const auto list = [](std::string_view item, int count) {
     return Repeat(std::string(item) + ",", count - 1) + std::string(item);
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
       {Repeat("{\"not\":", 100) + "{}" + Repeat("}", 100), "too deep"},
-      {"{\"enum\":[" + list("1", 5000) + "]}", "5000 values, limit 4096"},
-      {"{\"pattern\":\"" + Repeat("(", 60) + "\"}", "nests deeper than 32"},
-      {"{\"pattern\":\"" + Repeat("a", 2000) + "\"}", "pattern of 2000 bytes, limit 1024"},
+      {"{\"enum\":[" + list("1", 5000) + "]}", "5000 values; the limit is 4096"},
+      {"{\"pattern\":\"" + Repeat("(", 60) + "\"}", "nested deeper than 32"},
+      {"{\"pattern\":\"" + Repeat("a", 2000) + "\"}",
+       "the pattern has 2000 bytes; the limit is 1024"},
       {"{\"anyOf\":[" + list("{}", 5000) + "]}", "more than 4096 subschemas"},
-      {"{\"maxLength\":1e9}", "1000000000, limit 10000"},
+      {"{\"maxLength\":1e9}", "1000000000 is above the limit of 10000"},
       {"{\"multipleOf\":999983}", "more digits"},
       {"{\"multipleOf\":0.12345}", "more digits"},
       {"{\"multipleOf\":1e-300}", "more digits"},
       {"{\"multipleOf\":0}", "above 0"},
-      {"{\"minItems\":-1}", "expected a count"},
+      {"{\"minItems\":-1}", "expected a whole number"},
       {"{\"allOf\":[" + list("{\"anyOf\":[" + list("{}", 10) + "]}", 10) + "]}", "too many"},
-      {"{\"$ref\":\"http://x/y\"}", "only references within the schema"},
+      {RequiredNames(0, 400), "required\": too many properties"},
+      {RequiredNames(300, 400), "required\": too many properties"},
+      {"{\"$ref\":\"http://x/y\"}", "a reference within the schema"},
       {"{\"$ref\":\"#/a~1b\"}", "escapes in references"},
       {"{\"properties\":[]}", "properties\": expected an object"},
       {"{\"properties\":{\"a\":3}}", "expected an object or a boolean"},
@@ -105,6 +124,24 @@ TEST(Schema, PatternsAndGrammarsAloneAreBoundedToo) {
   EXPECT_FALSE(CheckPattern(Repeat("(", 40) + "a" + Repeat(")", 40)).ok());
   EXPECT_TRUE(CheckLark("start: (\"a\" | (\"b\"))").ok());
   EXPECT_FALSE(CheckLark("start: " + std::string(60'000, '(')).ok());
+}
+
+TEST(Schema, CanBeCheckedWithoutBeingPrepared) {
+  const Json good = JsonObject{{"type", "object"}};
+  const Json bad = JsonObject{{"enum", 1}};
+  EXPECT_TRUE(CheckSchema(good).ok());
+  EXPECT_EQ(CheckSchema(bad).message(), PrepareSchema(bad).status().message());
+}
+
+// A name of many bytes above many subschemas: each was given the name in its own path.
+TEST(Schema, LongNamesAreNotRepeated) {
+  JsonObject inner;
+  for (int i = 0; i < 3000; ++i) inner.push_back({"z" + std::to_string(i), true});
+  const Json schema = JsonObject{
+      {"properties", JsonObject{{std::string(200'000, 'k'), JsonObject(std::move(inner))}}}};
+  const std::clock_t began = std::clock();
+  EXPECT_TRUE(CheckSchema(schema).ok());
+  EXPECT_LT(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC, 0.05);
 }
 
 }  // namespace

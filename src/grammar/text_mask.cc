@@ -23,9 +23,6 @@ class ReplyWriter {
   Result<std::string> Write(const std::vector<const ToolDefinition*>& tools) {
     const bool must_call =
         rules_.tool_choice == ToolChoice::kRequired || rules_.tool_choice == ToolChoice::kNamed;
-    if (!tools.empty() && style_.calls == ToolCallStyle::kNone) {
-      return Error(Code::kUnsupported, "tools: this model's chat template has no tool calls");
-    }
     std::string start = WriteReasoning();
     std::string options;
     if (!tools.empty()) {
@@ -75,6 +72,7 @@ class ReplyWriter {
 
   Status WriteCalls(const std::vector<const ToolDefinition*>& tools) {
     const bool is_chatml = style_.calls == ToolCallStyle::kChatMl;
+    const bool is_generic = style_.calls == ToolCallStyle::kGeneric;
     const bool has_tokens = tokenizer_.Special(kCall).has_value();
     std::string any;
     for (size_t i = 0; i < tools.size(); ++i) {
@@ -82,13 +80,15 @@ class ReplyWriter {
       any += (i == 0 ? "" : " | ") + rule;
       auto schema = PrepareSchema(ArgumentsSchema(*tools[i]), limits_);
       if (!schema.ok()) return schema.status().Within("tool " + Quoted(tools[i]->name));
-      const std::string head = "{\"name\": " + Quote(tools[i]->name) +
-                               (is_chatml ? ", \"arguments\": " : ", \"parameters\": ");
+      const std::string head =
+          "{\"name\": " + Quote(tools[i]->name) +
+          (is_chatml || is_generic ? ", \"arguments\": " : ", \"parameters\": ");
       out_ += rule + ": " + Quote(head) + " %json " + *schema + " \"}\"\n";
     }
     out_ += "body: " + any + "\n";
     if (!is_chatml) {
-      out_ += std::string("calls: body") + (rules_.parallel_calls ? " (\"; \" body)*" : "") + "\n";
+      const char* more = is_generic ? " (\"\\n\" body)*" : " (\"; \" body)*";
+      out_ += std::string("calls: body") + (rules_.parallel_calls ? more : "") + "\n";
       return {};
     }
     out_ += "call: " + Tag(kCall) + " \"\\n\" body \"\\n\" " + Tag(kEndCall) + "\n";
@@ -118,11 +118,12 @@ class ReplyWriter {
     }
     // Nothing in it reads as a call, also where no tool may be called.
     const bool is_chatml = style_.calls == ToolCallStyle::kChatMl;
-    const bool is_llama3 = style_.calls == ToolCallStyle::kLlama3;
-    out_ += "answer: ANSWER\nANSWER: " +
-            TextWithout(is_chatml ? "<tool_call>" : "",
-                        is_llama3 ? "<think>|<\\|python_tag\\|>|\\{" : "<think>") +
-            "\n";
+    const char* not_first = style_.calls == ToolCallStyle::kLlama3
+                                ? "<think>|<\\|python_tag\\|>|\\{"
+                            : style_.calls == ToolCallStyle::kGeneric ? "<think>|\\{"
+                                                                      : "<think>";
+    out_ +=
+        "answer: ANSWER\nANSWER: " + TextWithout(is_chatml ? "<tool_call>" : "", not_first) + "\n";
     return {};
   }
 
@@ -144,7 +145,11 @@ Result<std::string> ReplyGrammar(const std::vector<ToolDefinition>& tools, const
                                  const TextReplyStyle& style, const Tokenizer& tokenizer,
                                  const SchemaLimits& limits) {
   HEARTH_ASSIGN(const auto callable, CallableTools(tools, rules));
-  return ReplyWriter(rules, style, tokenizer, limits).Write(callable);
+  TextReplyStyle with_calls = style;
+  if (style.calls == ToolCallStyle::kNone && !tools.empty()) {
+    with_calls.calls = ToolCallStyle::kGeneric;
+  }
+  return ReplyWriter(rules, with_calls, tokenizer, limits).Write(callable);
 }
 
 Result<std::unique_ptr<TokenMask>> NewTextMask(const std::vector<ToolDefinition>& tools,
@@ -163,7 +168,7 @@ Result<std::unique_ptr<TokenMask>> NewTextMask(const std::vector<ToolDefinition>
   }
   HEARTH_ASSIGN(const std::string lark,
                 ReplyGrammar(tools, rules, style, tokenizer, compiler.options().schema));
-  HEARTH_ASSIGN(auto grammar, compiler.OwnLark(lark));
+  HEARTH_ASSIGN(auto grammar, compiler.OwnLark(lark, rules.owner));
   return MakeGrammarMask(std::move(grammar), stop_tokens);
 }
 

@@ -20,7 +20,8 @@ struct TextReplyStyle {
 };
 
 // The grammar of a reply, in llguidance's Lark. `tokenizer` says which tags are tokens.
-// kInvalid, kUnsupported: as HarmonyMasks::New; also tools in a style that has no calls.
+// Where the style has no calls, those of tools are the generic ones. kInvalid, kUnsupported: as
+// HarmonyMasks::New.
 Result<std::string> ReplyGrammar(const std::vector<ToolDefinition>& tools, const ReplyRules& rules,
                                  const TextReplyStyle& style, const Tokenizer& tokenizer,
                                  const SchemaLimits& limits = {});

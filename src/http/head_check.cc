@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/result.h"
 
 namespace hearth {
@@ -18,9 +19,7 @@ bool IsToken(std::string_view text) {
 }
 
 bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  const auto same = [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  };
+  const auto same = [](char a, char b) { return LowerAscii(a) == b; };
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), same);
 }
 
@@ -58,17 +57,20 @@ std::optional<HttpRefusal> CheckRequestLine(std::string_view line, const HttpLim
   const std::string_view target = line.substr(first + 1, last - first - 1);
   if (!IsToken(method) || method.size() > 16) return Refuse(400, "malformed method");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    return version.starts_with("HTTP/") ? Refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+    return version.starts_with("HTTP/") ? Refuse(505, "only HTTP/1.1 and HTTP/1.0 are supported")
                                         : Refuse(400, "malformed request line");
   }
   framing.http_1_0 = version == "HTTP/1.0";
   if (target.size() > limits.max_target_bytes) {
-    return HttpRefusal{414, Printf("the target has %zu bytes, at most %zu are taken", target.size(),
-                                   limits.max_target_bytes)};
+    return HttpRefusal{414, Printf("the request target has %zu bytes; the limit is %zu",
+                                   target.size(), limits.max_target_bytes)};
   }
   const bool printable = std::all_of(target.begin(), target.end(),
                                      [](char c) { return c > ' ' && c < 0x7f && c != '#'; });
-  if (!target.starts_with('/') || !printable) return Refuse(400, "the target must be a plain path");
+  if (!target.starts_with('/') || !printable)
+    return Refuse(400,
+                  "the request target must be a path that starts with / and has only printable "
+                  "ASCII characters other than #");
   return std::nullopt;
 }
 
@@ -81,7 +83,8 @@ std::optional<HttpRefusal> CheckLength(std::string_view value, Framing& framing)
 }
 
 std::optional<HttpRefusal> CheckHeaderLine(std::string_view line, Framing& framing) {
-  if (line.front() == ' ' || line.front() == '\t') return Refuse(400, "folded header line");
+  if (line.front() == ' ' || line.front() == '\t')
+    return Refuse(400, "folded header lines are not supported");
   const size_t colon = line.find(':');
   const std::string_view name = line.substr(0, colon);
   if (colon == std::string_view::npos || !IsToken(name)) {
@@ -91,28 +94,29 @@ std::optional<HttpRefusal> CheckHeaderLine(std::string_view line, Framing& frami
   const bool clean = std::all_of(value.begin(), value.end(), [](char c) {
     return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != 0x7f);
   });
-  if (!clean) return Refuse(400, "control byte in a header");
+  if (!clean) return Refuse(400, "a header contains a control character");
   if (EqualsIgnoringCase(name, "host")) ++framing.hosts;
   if (EqualsIgnoringCase(name, "content-length")) return CheckLength(value, framing);
   if (EqualsIgnoringCase(name, "transfer-encoding")) {
     if (++framing.encodings > 1) return Refuse(400, "more than one transfer-encoding");
-    if (!EqualsIgnoringCase(value, "chunked")) return Refuse(501, "only chunked is understood");
+    if (!EqualsIgnoringCase(value, "chunked"))
+      return Refuse(501, "transfer-encoding: only chunked is supported");
   }
   if (EqualsIgnoringCase(name, "expect") && !EqualsIgnoringCase(value, "100-continue")) {
-    return Refuse(417, "unknown expectation");
+    return Refuse(417, "the expect header must be 100-continue");
   }
   return std::nullopt;
 }
 
 std::optional<HttpRefusal> CheckFraming(const Framing& framing) {
   if (framing.hosts > 1 || (framing.hosts == 0 && !framing.http_1_0)) {
-    return Refuse(400, "exactly one host header is needed");
+    return Refuse(400, "exactly one host header is required");
   }
   if (framing.lengths > 0 && framing.encodings > 0) {
-    return Refuse(400, "content-length and transfer-encoding together");
+    return Refuse(400, "content-length and transfer-encoding must not be sent together");
   }
   if (framing.http_1_0 && framing.encodings > 0) {
-    return Refuse(400, "HTTP/1.0 has no transfer-encoding");
+    return Refuse(400, "transfer-encoding is not allowed in HTTP/1.0");
   }
   return std::nullopt;
 }
@@ -126,19 +130,19 @@ std::optional<size_t> HeadEnd(std::string_view bytes) {
 }
 
 std::optional<HttpRefusal> CheckHead(std::string_view head, const HttpLimits& limits) {
-  if (head.size() > limits.max_head_bytes) return Refuse(431, "the head is too long");
+  if (head.size() > limits.max_head_bytes) return Refuse(431, "the request headers are too long");
   Framing framing;
   std::optional<std::string_view> line = TakeLine(head);
-  if (!line) return Refuse(400, "a line must end in CR LF");
+  if (!line) return Refuse(400, "request and header lines must end in CR LF");
   if (auto refusal = CheckRequestLine(*line, limits, framing)) return refusal;
   for (int headers = 0;; ++headers) {
     line = TakeLine(head);
-    if (!line) return Refuse(400, "a line must end in CR LF");
+    if (!line) return Refuse(400, "request and header lines must end in CR LF");
     if (line->empty()) break;
     if (headers == limits.max_headers) return Refuse(431, "too many headers");
     if (auto refusal = CheckHeaderLine(*line, framing)) return refusal;
   }
-  if (!head.empty()) return Refuse(400, "bytes after the head");
+  if (!head.empty()) return Refuse(400, "unexpected bytes after the request headers");
   return CheckFraming(framing);
 }
 

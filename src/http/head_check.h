@@ -23,6 +23,7 @@ struct HttpRefusal {
   int status = 400;
   std::string message;
   std::string path = {};  // that was asked for; empty when it was not read so far
+  int retry_after_s = 0;  // above 0 it becomes a Retry-After header
 };
 
 // Where the head ends (one past its empty line), if it is all there.

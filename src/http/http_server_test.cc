@@ -3,11 +3,14 @@
 #include "http/http_server.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +46,8 @@ class HttpServerTest : public ::testing::Test {
                  reply_ = reply;
                  here_.NotifyAll();
                });
+    router.Add("GET", "/no-memory", Auth::kPublic,
+               [](HttpRequest, std::shared_ptr<HttpReply>) { throw std::bad_alloc(); });
     auto server = HttpServer::Listen(std::move(options), std::move(router));
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = *std::move(server);
@@ -158,14 +163,14 @@ TEST_F(HttpServerTest, RefusalsAreWholeWhereverTheyAreMade) {
   Listen(options);
   const std::string echo = "POST /echo HTTP/1.1\r\nHost: a\r\n";
   const std::pair<std::string, const char*> cases[] = {
-      {"GET / HTTP/1.1\r\n\r\n", "(exactly one host header is needed|)"},
-      {"GET /" + std::string(40000, 'a'), "(the head is too long|)"},
-      {echo + "Content-Length: 5000000\r\n\r\n", "bytes that are taken|)"},
+      {"GET / HTTP/1.1\r\n\r\n", "(exactly one host header is required|)"},
+      {"GET /" + std::string(40000, 'a'), "(the request headers are too long|)"},
+      {echo + "Content-Length: 5000000\r\n\r\n", " bytes allowed|)"},
       {echo + "Connection: \"\r\n\r\n", "(malformed request|)"},
       {"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", "(Not found|/nowhere)"},
-      {"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n", "(a key is needed|/secret)"},
-      {echo + "Transfer-Encoding: chunked\r\n\r\nx\r\n", "(malformed chunked body|/echo)"},
-      {echo + "Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n", "bytes that are taken|/echo)"},
+      {"GET /secret HTTP/1.1\r\nHost: a\r\n\r\n", "(an API key is required|/secret)"},
+      {echo + "Transfer-Encoding: chunked\r\n\r\nx\r\n", "(malformed chunked request body|/echo)"},
+      {echo + "Transfer-Encoding: chunked\r\n\r\n7fffffff\r\n", " bytes allowed|/echo)"},
   };
   for (const auto& [bytes, wanted] : cases) {
     Client client(server_->port());
@@ -213,6 +218,32 @@ TEST_F(HttpServerTest, EndsSlowHeadsAndBodies) {
   EXPECT_TRUE(half.closed());
   EXPECT_EQ(body.ReadAll(), "");
   EXPECT_TRUE(body.closed());
+}
+
+TEST_F(HttpServerTest, TellsAClientOfHttpsAtOnce) {
+  Listen();  // heads have ten seconds here
+  Client client(server_->port());
+  // The first bytes of a ClientHello: a record of type 22, version 3.1, 512 bytes.
+  client.Send(std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));
+  const std::string answer = client.ReadUntil("http://", milliseconds(3000));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << answer;
+  EXPECT_NE(answer.find("does not speak TLS: use http://"), std::string::npos) << answer;
+}
+
+TEST_F(HttpServerTest, SaysWhatToDoAboutAPortThatCannotBeHad) {
+  Listen();
+  const auto told = [](HttpOptions options) {
+    return HttpServer::Listen(std::move(options), Router()).status().message();
+  };
+  HttpOptions taken;
+  taken.port = static_cast<uint16_t>(server_->port());
+  EXPECT_NE(told(taken).find("Address already in use; stop the program"), std::string::npos);
+  HttpOptions elsewhere;
+  elsewhere.host = "192.0.2.1";  // of no machine: kept for documentation
+  EXPECT_NE(told(elsewhere).find("this machine does not have this address"), std::string::npos);
+  HttpOptions wrong;
+  wrong.host = "example";
+  EXPECT_NE(told(wrong).find("expected one like 127.0.0.1"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, StreamsInChunks) {
@@ -377,6 +408,44 @@ TEST_F(HttpServerTest, ListensOnAPrivateSocket) {
   EXPECT_EQ(::access(options.unix_path.c_str(), F_OK), 0);
   server_.reset();
   EXPECT_NE(::access(options.unix_path.c_str(), F_OK), 0);
+}
+
+TEST_F(HttpServerTest, ServesASocketThatListenedBefore) {
+  Result<int> listener = HttpServer::OpenListener({});
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  HttpOptions options;
+  options.listener = *listener;
+  EXPECT_TRUE(HttpServer::TryListening(options).ok()) << "and takes nothing over";
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  ASSERT_EQ(::getsockname(*listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  Client early(ntohs(address.sin_port));  // it waits in the backlog
+  early.Send(Post("/echo", "x"));
+  Listen(options);
+  EXPECT_EQ(server_->port(), ntohs(address.sin_port));
+  EXPECT_NE(early.ReadUntil("<x>").find("200"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, LeavesTheFileOfASocketToWhoeverOpenedIt) {
+  HttpOptions options;
+  options.unix_path = ::testing::TempDir() + "hearth-http-test-2.sock";
+  Result<int> listener = HttpServer::OpenListener(options);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  options.listener = ::dup(*listener);
+  Listen(options);
+  server_.reset();
+  EXPECT_EQ(::access(options.unix_path.c_str(), F_OK), 0);
+  ::close(*listener);
+  ::unlink(options.unix_path.c_str());
+}
+
+TEST_F(HttpServerTest, AHandlerWithoutMemoryEndsItsRequestAlone) {
+  Listen();
+  Client client(server_->port());
+  client.Send("GET /no-memory HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(client.ReadUntil("\r\n\r\n").find("503"), std::string::npos);
+  client.Send(Post("/echo", "x"));
+  EXPECT_NE(client.ReadUntil("<x>").find("200"), std::string::npos);
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {

@@ -11,6 +11,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <string>
+#include <utility>
 
 namespace hearth {
 namespace {
@@ -29,11 +30,15 @@ asio::mutable_buffer Discarded() {
 
 template <class Stream>
 asio::awaitable<void> StopSendingAndDiscard(Stream& stream, const HttpOptions& options,
-                                            Clock::time_point end) {
+                                            Clock::time_point end, LaneTurns& turns,
+                                            std::string client) {
   error_code ec;
   stream.socket().shutdown(asio::socket_base::shutdown_send, ec);
   size_t discarded = 0;
   while (!ec && discarded < options.max_linger_bytes) {
+    if (discarded >= LaneTurns::kPiece) {
+      co_await turns.Take(client, LaneTurns::ForBytes(LaneTurns::kPiece));
+    }
     stream.expires_at(std::min(end, Clock::now() + options.times.linger_silence));
     discarded +=
         co_await stream.async_read_some(Discarded(), asio::redirect_error(asio::use_awaitable, ec));
@@ -54,15 +59,20 @@ std::string MakeCloseNotify(SSL* tls) {
 
 }  // namespace
 
-asio::awaitable<void> Linger(TcpStream& stream, const HttpOptions& options) {
-  co_await StopSendingAndDiscard(stream, options, Clock::now() + options.times.linger);
+asio::awaitable<void> Linger(TcpStream& stream, const HttpOptions& options, LaneTurns& turns,
+                             std::string client) {
+  co_await StopSendingAndDiscard(stream, options, Clock::now() + options.times.linger, turns,
+                                 std::move(client));
 }
 
-asio::awaitable<void> Linger(LocalStream& stream, const HttpOptions& options) {
-  co_await StopSendingAndDiscard(stream, options, Clock::now() + options.times.linger);
+asio::awaitable<void> Linger(LocalStream& stream, const HttpOptions& options, LaneTurns& turns,
+                             std::string client) {
+  co_await StopSendingAndDiscard(stream, options, Clock::now() + options.times.linger, turns,
+                                 std::move(client));
 }
 
-asio::awaitable<void> Linger(TlsStream& stream, const HttpOptions& options) {
+asio::awaitable<void> Linger(TlsStream& stream, const HttpOptions& options, LaneTurns& turns,
+                             std::string client) {
   const Clock::time_point end = Clock::now() + options.times.linger;
   TcpStream& below = stream.next_layer();
   const std::string close_notify = MakeCloseNotify(stream.native_handle());
@@ -70,7 +80,7 @@ asio::awaitable<void> Linger(TlsStream& stream, const HttpOptions& options) {
   error_code ec;
   co_await asio::async_write(below, asio::buffer(close_notify),
                              asio::redirect_error(asio::use_awaitable, ec));
-  if (!ec) co_await StopSendingAndDiscard(below, options, end);
+  if (!ec) co_await StopSendingAndDiscard(below, options, end, turns, std::move(client));
 }
 
 }  // namespace hearth

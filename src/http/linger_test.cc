@@ -4,15 +4,9 @@
 #include "http/linger.h"
 
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,6 +15,7 @@
 
 #include "testing/socket_client.h"
 #include "testing/temp_dir.h"
+#include "testing/tls.h"
 
 namespace hearth {
 namespace {
@@ -265,70 +260,14 @@ TEST_F(LingerTest, TheServerEndsWithoutWaitingForIt) {
   trickle.join();
 }
 
-// A key and a certificate that it signed itself, as PEM files.
-TlsFiles MakeTlsFiles(const testing::TempDir& dir) {
-  TlsFiles files{dir.Path("certificate.pem"), dir.Path("key.pem")};
-  EVP_PKEY* key = EVP_EC_gen("P-256");
-  X509* certificate = X509_new();
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-  X509_set_pubkey(certificate, key);
-  EXPECT_GT(X509_sign(certificate, key, EVP_sha256()), 0);
-  std::FILE* out = std::fopen(files.certificate_path.c_str(), "w");
-  EXPECT_EQ(PEM_write_X509(out, certificate), 1);
-  std::fclose(out);
-  out = std::fopen(files.key_path.c_str(), "w");
-  EXPECT_EQ(PEM_write_PrivateKey(out, key, nullptr, nullptr, 0, nullptr, nullptr), 1);
-  std::fclose(out);
-  X509_free(certificate);
-  EVP_PKEY_free(key);
-  return files;
-}
-
-// What `Client` is without TLS.
-class TlsClient {
- public:
-  explicit TlsClient(int port)
-      : client_(port), context_(SSL_CTX_new(TLS_client_method())), tls_(SSL_new(context_)) {
-    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
-    SSL_set_fd(tls_, client_.fd());
-    EXPECT_EQ(SSL_connect(tls_), 1);
-  }
-  TlsClient(const TlsClient&) = delete;
-  TlsClient& operator=(const TlsClient&) = delete;
-  ~TlsClient() {
-    SSL_free(tls_);
-    SSL_CTX_free(context_);
-  }
-  bool Send(const std::string& bytes) {
-    size_t written = 0;
-    return SSL_write_ex(tls_, bytes.data(), bytes.size(), &written) == 1;
-  }
-  // Up to the end; `in_order` when close_notify said that it is one.
-  std::string ReadAll(bool& in_order) {
-    std::string got;
-    char buffer[4096];
-    int n = 0;
-    while ((n = SSL_read(tls_, buffer, sizeof buffer)) > 0) got.append(buffer, size_t(n));
-    in_order = SSL_get_error(tls_, n) == SSL_ERROR_ZERO_RETURN;
-    return got;
-  }
-
- private:
-  Client client_;
-  SSL_CTX* context_;
-  SSL* tls_;
-};
-
 TEST_F(LingerTest, EveryEarlyAnswerArrivesWholeOverTls) {
   const testing::TempDir dir;
   HttpOptions options;
-  options.tls = MakeTlsFiles(dir);
+  options.tls = testing::MakeTlsFiles(dir);
   Listen(options);
   for (const Early& early : EarlyAnswers()) {
     SCOPED_TRACE(early.bytes.substr(0, 80));
-    TlsClient client(server_->port());
+    testing::TlsClient client(server_->port());
     EXPECT_TRUE(client.Send(early.bytes));
     bool in_order = false;
     EXPECT_TRUE(IsWhole(client.ReadAll(in_order), early.status));
@@ -340,7 +279,7 @@ TEST_F(LingerTest, EveryEarlyAnswerArrivesWholeOverTls) {
 TEST_F(LingerTest, PlainHttpOnATlsPortIsAnsweredWhole) {
   const testing::TempDir dir;
   HttpOptions options;
-  options.tls = MakeTlsFiles(dir);
+  options.tls = testing::MakeTlsFiles(dir);
   Listen(options);
   for (int i = 0; i < 5; ++i) {
     Client client(server_->port());

@@ -3,11 +3,14 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 namespace hearth {
+
+class RequestHold;
 
 struct HttpHeader {
   std::string name, value;  // names in lower case; values without surrounding blanks
@@ -21,7 +24,10 @@ struct HttpRequest {
   std::string body;
   std::string peer;                        // the other side's address, "unix" for a local socket
   std::string key_id;                      // whose key it came with; empty when none was asked for
+  bool is_admin = false;                   // that key is an admin's
   std::vector<std::string> path_captures;  // what the route's {…} parts matched, in order
+  std::shared_ptr<RequestHold> hold = nullptr;  // what it holds; null when nobody counts
+  std::shared_ptr<void> body_hold = nullptr;    // its body's part of that, for as long as it lives
 
   // The first header of that (lower-case) name, or nothing.
   std::string_view header(std::string_view name) const {
@@ -47,6 +53,11 @@ class HttpReply {
   virtual void Abort() = 0;
   // Bytes queued that the other side has not taken: how a writer notices a slow reader.
   virtual size_t unsent_bytes() const = 0;
+  // Bytes that somebody must still take before all that was said is heard. Only for one that is
+  // heard elsewhere than where it is written these are others.
+  virtual size_t unheard_bytes() const { return unsent_bytes(); }
+  // The other side has gone: nobody will read what is said.
+  virtual bool is_gone() const { return false; }
   // Called once, on the connection's thread, when the other side has gone before the end; at once
   // when it is gone already.
   virtual void OnGone(std::function<void()> gone) = 0;

@@ -17,14 +17,16 @@ std::string Outbox::Head(int status, const Headers& headers, const std::string& 
   out += ' ';
   out += ReasonOf(status);
   out += "\r\n";
-  for (const HttpHeader& h : headers) {
-    // A line break in a value would start a header, or a body, of someone else's choosing.
-    HEARTH_CHECK(h.name.find_first_of("\r\n") == std::string::npos);
-    HEARTH_CHECK(h.value.find_first_of("\r\n") == std::string::npos);
-    out += h.name;
-    out += ": ";
-    out += h.value;
-    out += "\r\n";
+  for (const Headers* list : {&headers, &form_.headers}) {
+    for (const HttpHeader& h : *list) {
+      // A line break in a value would start a header, or a body, of someone else's choosing.
+      HEARTH_CHECK(h.name.find_first_of("\r\n") == std::string::npos);
+      HEARTH_CHECK(h.value.find_first_of("\r\n") == std::string::npos);
+      out += h.name;
+      out += ": ";
+      out += h.value;
+      out += "\r\n";
+    }
   }
   out += framing;
   if (close_) {
@@ -43,26 +45,44 @@ bool Outbox::MayKeepAlive() const {
 void Outbox::Send(int status, Headers headers, std::string body) {
   const MutexLock lock(mu_);
   HEARTH_CHECK(!started_);
+  close_ = !MayKeepAlive();
+  std::string bytes;
+  if (!gone_) {
+    bytes = Head(status, headers, "content-length: " + std::to_string(body.size()) + "\r\n");
+    if (!form_.omit_body) bytes += body;
+  }
+  // Only now, when no memory is needed any more: a caller that failed may try something smaller.
+  queue_ = std::move(bytes);
   started_ = ended_ = true;
   status_ = status;
-  close_ = !MayKeepAlive();
-  queue_ = Head(status, headers, "content-length: " + std::to_string(body.size()) + "\r\n");
-  if (!form_.omit_body) queue_ += body;
+  TellHold();
   Wake();
+}
+
+void Outbox::SendIfUnstarted(int status, Headers headers, std::string body) {
+  bool is_started = false;
+  {
+    const MutexLock lock(mu_);
+    is_started = started_;
+  }
+  if (is_started) return Abort();
+  Send(status, std::move(headers), std::move(body));
 }
 
 void Outbox::StartStream(int status, Headers headers) {
   const MutexLock lock(mu_);
   HEARTH_CHECK(!started_);
-  started_ = true;
-  status_ = status;
   close_ = !MayKeepAlive() || form_.http_1_0;
   queue_ = Head(status, headers, form_.http_1_0 ? "" : "transfer-encoding: chunked\r\n");
+  started_ = true;
+  status_ = status;
   Wake();
 }
 
 void Outbox::Queue(std::string_view bytes) {
-  if (!form_.http_1_0) queue_ += Printf("%zx\r\n", bytes.size());
+  const std::string size = form_.http_1_0 ? "" : Printf("%zx\r\n", bytes.size());
+  queue_.reserve(queue_.size() + size.size() + bytes.size() + 2);  // whole chunks or none
+  queue_ += size;
   queue_ += bytes;
   if (!form_.http_1_0) queue_ += "\r\n";
 }
@@ -73,6 +93,7 @@ void Outbox::Write(std::string bytes) {
   HEARTH_CHECK(started_ && !ended_);
   Queue(bytes);
   if (queue_.size() + taken_bytes_ > form_.max_unsent_bytes) aborted_ = true;
+  TellHold();
   Wake();
 }
 
@@ -80,8 +101,8 @@ void Outbox::End() {
   const MutexLock lock(mu_);
   if (gone_ || aborted_) return;
   HEARTH_CHECK(started_ && !ended_);
-  ended_ = true;
   if (!form_.http_1_0 && !form_.omit_body) queue_ += "0\r\n\r\n";
+  ended_ = true;  // only now: without memory for its last bytes it can still be aborted
   Wake();
 }
 
@@ -96,6 +117,15 @@ void Outbox::Abort() {
 // dies with the server, and a handler may hold its reply for longer.
 void Outbox::Wake() {
   if (wake_) wake_();
+}
+
+void Outbox::TellHold() {
+  if (form_.hold != nullptr) form_.hold->SetReply(queue_.size() + taken_bytes_);
+}
+
+bool Outbox::is_gone() const {
+  const MutexLock lock(mu_);
+  return gone_;
 }
 
 size_t Outbox::unsent_bytes() const {
@@ -122,6 +152,7 @@ Outbox::Taken Outbox::Take() {
   const MutexLock lock(mu_);
   Taken taken{std::exchange(queue_, {}), ended_, aborted_};
   taken_bytes_ = taken.bytes.size();
+  TellHold();
   return taken;
 }
 
@@ -129,8 +160,9 @@ void Outbox::Gone() {
   MutexLock lock(mu_);
   if (gone_) return;
   gone_ = true;
-  queue_.clear();
+  queue_ = {};  // its memory too: a handler may hold this for longer
   taken_bytes_ = 0;
+  TellHold();
   const std::function<void()> gone = std::exchange(on_gone_, nullptr);
   const bool tell = !ended_;  // a handler that has ended its answer needs no news
   wake_ = nullptr;

@@ -2,11 +2,11 @@
 #include "http/router.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/near_match.h"
 
 namespace hearth {
 namespace {
@@ -35,21 +35,6 @@ std::optional<std::vector<std::string>> MatchPattern(std::string_view pattern,
   }
   if (!pattern.empty() || !path.empty()) return std::nullopt;
   return captures;
-}
-
-// Letters to insert, remove or change until one is the other.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
 }
 
 // For people who forget the version, double it or mistype a letter or two.

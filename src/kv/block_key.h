@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names for blocks: 128 bits that stand for a block of tokens and everything before them.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <span>
 
@@ -10,7 +11,7 @@ namespace hearth {
 // 128 bits that name a block by everything before it.
 struct BlockKey {
   uint64_t hi = 0, lo = 0;
-  bool operator==(const BlockKey&) const = default;
+  auto operator<=>(const BlockKey&) const = default;
 };
 
 // The secret half and the public half of a chain: `seed` stands for model, numerics and KV type,

@@ -2,7 +2,6 @@
 #include "kv/block_pool.h"
 
 #include "base/check.h"
-#include "base/mutant.h"
 namespace hearth {
 
 BlockPool::BlockPool(int num_blocks) : blocks_(static_cast<size_t>(num_blocks)) {
@@ -51,7 +50,6 @@ std::optional<BlockId> BlockPool::Take() {
 
 void BlockPool::Share(BlockId id) {
   Apply(id, [&](Block& block) {
-    if (HEARTH_MUTANT(1)) return;  // a reused block is not counted as held
     ++block.holders;
     ++num_references_;
   });

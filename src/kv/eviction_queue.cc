@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/mutant.h"
 namespace hearth {
 
 int EvictionQueue::TenantIndex(uint32_t id) {
@@ -58,7 +57,7 @@ void EvictionQueue::SiftEntry(int tenant, int at) {
 bool EvictionQueue::GoesBefore(int tenant_a, int tenant_b) const {
   const Tenant &a = tenants_[tenant_a], &b = tenants_[tenant_b];
   const bool a_over = a.num_cached > quota_blocks_, b_over = b.num_cached > quota_blocks_;
-  if (a_over != b_over && !HEARTH_MUTANT(2)) return a_over;  // 2: quotas are not looked at
+  if (a_over != b_over) return a_over;
   return a.heap[0] < b.heap[0];
 }
 

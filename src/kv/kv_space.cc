@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/mutant.h"
 #include "kv/prefix_cache.h"
 namespace hearth {
 namespace {
@@ -35,8 +34,12 @@ struct KvSpace::Impl {
   int FirstVisible(int group, int position) const {
     const int window = layout.group(group).window;
     if (window == 0) return 0;
-    const int lag = HEARTH_MUTANT(9) ? layout.block_tokens : 0;  // 9: they go one block too early
-    return std::max(0, position - window + 1 + lag) / layout.block_tokens;
+    return std::max(0, position - window + 1) / layout.block_tokens;
+  }
+
+  // The first block of the group that the token after `num_blocks` blocks sees.
+  int FirstNeeded(int group, int num_blocks) const {
+    return std::max(0, num_blocks - cache.span(group));
   }
 
   static BlockTable& Table(KvHolding& holding, int group) {
@@ -52,6 +55,16 @@ struct KvSpace::Impl {
     BlockTable& table = Table(holding, group);
     HEARTH_CHECK(cache.MakeRoom(group, size - SizeOf(table)));
     while (SizeOf(table) < size) table.push_back(*pools[static_cast<size_t>(group)].Take());
+  }
+
+  // After the last of the first `count` entries that has a block in some group.
+  size_t EndOfBlocks(const KvHolding& holding, size_t count) const {
+    const auto has_block = [&](size_t i) {
+      return std::ranges::any_of(
+          holding.tables, [&](const BlockTable& table) { return table[i] != BlockId::kNone; });
+    };
+    while (count > 0 && !has_block(count - 1)) --count;
+    return count;
   }
 
   // Lets go of blocks that the token at `position` and later ones do not see.
@@ -101,6 +114,27 @@ struct KvSpace::Impl {
     return spare;
   }
 
+  // Makes the tables `size` entries long and lets go of what the token at `position` does not see.
+  // With `only_needed`, entries that the token after all of them does not see stay without a block.
+  // False, and nothing changed, when there is no room.
+  bool Grow(KvHolding& holding, int position, int size, bool only_needed) {
+    const auto first = [&](int group) {
+      const int needed = only_needed ? FirstNeeded(group, size) : 0;
+      return std::max(SizeOfTable(holding, group), needed);
+    };
+    for (int group = 0; group < num_groups(); ++group) {
+      if (size - first(group) > Spare(group, holding, position)) return false;
+    }
+    holding.tables.resize(static_cast<size_t>(num_groups()));
+    Slide(holding, position);
+    // Windows first: what goes for them goes alone, while a full block takes its node along.
+    for (int group = num_groups() - 1; group >= 0; --group) {
+      Table(holding, group).resize(static_cast<size_t>(first(group)), BlockId::kNone);
+      Fill(group, holding, size);
+    }
+    return true;
+  }
+
   // The block at entry `i` is read by others, or will be.
   bool IsShared(const KvHolding& holding, size_t i) const {
     for (int group = 0; group < num_groups(); ++group) {
@@ -146,20 +180,7 @@ bool KvSpace::Reserve(KvHolding& holding, int num_computed, int count) {
   // Published blocks are read by others: what is committed is not computed again.
   HEARTH_CHECK(num_computed >= static_cast<int>(holding.keys.size()) * impl_->layout.block_tokens);
   const int size = impl_->BlocksUpTo(int64_t{num_computed} + count);
-  const int num_groups = impl_->num_groups();
-  for (int group = 0; group < num_groups; ++group) {
-    const int spare = impl_->Spare(group, holding, num_computed);
-    if (size - Impl::SizeOfTable(holding, group) > spare) return false;
-    if (HEARTH_MUTANT(10)) {  // takes too early
-      holding.tables.resize(static_cast<size_t>(num_groups));
-      impl_->Fill(group, holding, size);
-    }
-  }
-  holding.tables.resize(static_cast<size_t>(num_groups));
-  impl_->Slide(holding, num_computed);
-  // Windows first: what goes for them goes alone, while a full block takes its node along.
-  for (int group = num_groups - 1; group >= 0; --group) impl_->Fill(group, holding, size);
-  return true;
+  return impl_->Grow(holding, num_computed, size, false);
 }
 
 int KvSpace::Room(const KvHolding& holding, int num_computed, int count) const {
@@ -176,22 +197,18 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
   HEARTH_CHECK(static_cast<size_t>(num_computed) <= tokens.size());
   PrefixCache& cache = impl_->cache;
   const auto block_tokens = static_cast<size_t>(impl_->layout.block_tokens);
-  [[maybe_unused]] const size_t covered =
-      holding.tables.empty() ? 0 : std::min(tokens.size(), holding.tables[0].size() * block_tokens);
-  const size_t end = HEARTH_MUTANT(7) ? covered : num_computed;  // 7: also what is not computed yet
-  const size_t num_blocks = end / block_tokens;
+  const size_t num_blocks = static_cast<size_t>(num_computed) / block_tokens;
   for (const BlockTable& table : holding.tables) HEARTH_CHECK(num_blocks <= table.size());
   const auto block = [&](size_t i) { return tokens.subspan(i * block_tokens, block_tokens); };
   const size_t num_before = holding.keys.size();
-  for (size_t i = holding.keys.size(); i < num_blocks; ++i) {
-    const BlockKey parent = i == 0 ? BlockKey() : holding.keys[i - 1];
-    holding.keys.push_back(cache.KeyOf(holding.domain.salt, parent, block(i)));
-  }
+  ExtendKeys(holding.domain, tokens, num_blocks, holding.keys);
   // In a model without full layers, a window block that was there first may have gone since; then
   // ours takes its place.
   if (num_blocks > num_before) impl_->DropStale(holding);
   const size_t first = num_blocks > num_before ? holding.nodes.size() : num_blocks;
-  for (size_t i = first; i < num_blocks; ++i) {
+  // What a tier brought may end in tokens without a block, where no layer looks back.
+  const size_t end_of_blocks = impl_->EndOfBlocks(holding, num_blocks);
+  for (size_t i = first; i < end_of_blocks; ++i) {
     PrefixCache::Offer offer;
     if (i > 0) offer.parent = holding.nodes.back();
     offer.key = holding.keys[i];
@@ -209,11 +226,11 @@ void KvSpace::Commit(KvHolding& holding, std::span<const Token> tokens, int num_
   if (!holding.tables.empty()) impl_->Slide(holding, num_computed);
 }
 
-void KvSpace::KeepCut(KvHolding& holding, int position) {
+void KvSpace::KeepCheckpoint(KvHolding& holding, int position) {
   const auto boundary = static_cast<size_t>(position / impl_->layout.block_tokens);
   if (boundary == 0 || boundary > holding.nodes.size()) return;
   const KvNode& node = holding.nodes[boundary - 1];
-  if (impl_->cache.alive(node)) impl_->cache.KeepCut(node);
+  if (impl_->cache.alive(node)) impl_->cache.KeepCheckpoint(node);
 }
 
 void KvSpace::Continue(const KvHolding& holding, std::span<const Token> tokens, int count,
@@ -230,10 +247,9 @@ void KvSpace::Continue(const KvHolding& holding, std::span<const Token> tokens, 
 
 void KvSpace::Release(KvHolding& holding) {
   impl_->DropStale(holding);
-  KeepCut(holding, static_cast<int>(holding.nodes.size()) * impl_->layout.block_tokens);
+  KeepCheckpoint(holding, static_cast<int>(holding.nodes.size()) * impl_->layout.block_tokens);
   if (!holding.tables.empty()) {
     for (int group = impl_->num_groups() - 1; group >= 0; --group) {
-      if (HEARTH_MUTANT(12) && impl_->layout.group(group).window > 0) continue;  // 12: forgotten
       impl_->Shorten(group, holding, 0);
     }
   }
@@ -246,8 +262,7 @@ int KvSpace::Trim(KvHolding& holding, int num_tokens) {
   if (holding.tables.empty()) return num_tokens;
   const auto block_tokens = static_cast<size_t>(impl_->layout.block_tokens);
   const size_t last = static_cast<size_t>(num_tokens) / block_tokens;
-  // 11: others' tokens may be overwritten
-  if (impl_->IsShared(holding, last) && !HEARTH_MUTANT(11)) {
+  if (impl_->IsShared(holding, last)) {
     num_tokens = static_cast<int>(last * block_tokens);
   }
   const size_t committed = static_cast<size_t>(num_tokens) / block_tokens;
@@ -266,6 +281,35 @@ int KvSpace::Trim(KvHolding& holding, int num_tokens) {
   }
   return num_tokens;
 }
+
+void KvSpace::ExtendKeys(const KvDomain& domain, std::span<const Token> tokens, size_t count,
+                         std::vector<BlockKey>& keys) const {
+  const auto block_tokens = static_cast<size_t>(impl_->layout.block_tokens);
+  BlockKey key = keys.empty() ? BlockKey() : keys.back();
+  for (size_t i = keys.size(); i < count; ++i) {
+    key = impl_->cache.KeyOf(domain.salt, key, tokens.subspan(i * block_tokens, block_tokens));
+    keys.push_back(key);
+  }
+}
+
+int KvSpace::Peek(const KvDomain& domain, std::span<const Token> tokens, int limit,
+                  std::vector<BlockKey>& keys) const {
+  std::vector<KvNode> nodes;
+  const int block_tokens = impl_->layout.block_tokens;
+  const int max_blocks = std::min(limit, static_cast<int>(tokens.size())) / block_tokens;
+  return impl_->cache.Find(domain.salt, tokens, max_blocks, keys, nodes).num_blocks * block_tokens;
+}
+
+int KvSpace::FirstNeeded(int group, int num_blocks) const {
+  return impl_->FirstNeeded(group, num_blocks);
+}
+
+bool KvSpace::Extend(KvHolding& holding, int num_tokens) {
+  return impl_->Grow(holding, num_tokens, impl_->BlocksUpTo(num_tokens), true);
+}
+
+std::optional<KvSpace::IdleBlock> KvSpace::TakeIdle() { return impl_->cache.TakeIdle(); }
+bool KvSpace::has_idle() const { return impl_->cache.has_idle(); }
 
 void KvSpace::Pin(int group, BlockId id) { impl_->cache.Pin(group, id); }
 void KvSpace::Unpin(int group, BlockId id) { impl_->cache.Unpin(group, id); }

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,16 +58,15 @@ struct KvMatch {
 };
 
 struct KvPolicy {
-  // Part of every key. A secret of the process today; once keys outlive it (tiers), the model's
-  // digest, numerics version and KV type are folded in as well (FoldSeed).
-  uint64_t key_seed = 0;
+  uint64_t key_seed = 0;      // part of every key: kv/content_seed.h
   int window_every = 512;     // window blocks before multiples of this are kept longer
   double tenant_share = 1.0;  // of a group's blocks one tenant may cache while others want room
   // Attention over this many tokens costs as much as the rest of the model: what makes a block deep
   // in a context dearer than one at its start. gpt-oss-20b: 7.2 GFLOP a token for the weights in
   // use, 197 kFLOP per token looked at in the 12 full layers, so about 36,000.
   int attention_knee = 36000;
-  int key_bits = 128;  // fewer only in tests that want collisions
+  int key_bits = 128;        // fewer only in tests that want collisions
+  bool offers_idle = false;  // blocks that nobody holds any more are offered to a tier: TakeIdle
 };
 
 // Thread: engine only, so nothing here locks.
@@ -93,9 +93,9 @@ class KvSpace {
   // The first `num_computed` of `tokens` are in the blocks now: offers full blocks for reuse. Where
   // the cache has an equal block already, the group that sees everything goes on with that one.
   void Commit(KvHolding& holding, std::span<const Token> tokens, int num_computed);
-  // A cut that will come back (the end of a prompt, of a turn, of a shared preamble): the window
-  // blocks before it are kept longer. `position` is at most what was committed.
-  void KeepCut(KvHolding& holding, int position);
+  // A checkpoint that will come back (the end of a prompt, of a turn, of a shared preamble): the
+  // window blocks before it are kept longer. `position` is at most what was committed.
+  void KeepCheckpoint(KvHolding& holding, int position);
 
   // What a sequence of the same salt that began with exactly `tokens` went on with: at most `count`
   // tokens, none when no such one is cached; of several one that was used lately. `holding` is
@@ -104,7 +104,7 @@ class KvSpace {
                 std::vector<Token>& out) const;
 
   // Gives everything back. Published blocks stay cached until their room is needed, and the end of
-  // what was committed is a cut.
+  // what was committed is a checkpoint.
   void Release(KvHolding& holding);
 
   // Speculation and preemption: forgets positions from `num_tokens` on, and says how many tokens
@@ -112,6 +112,32 @@ class KvSpace {
   // published and so must not be written again; 0, and all is released, when window blocks that the
   // next token would see are gone (then Match anew).
   int Trim(KvHolding& holding, int num_tokens);
+
+  // For tiers: how many of the first `limit` tokens Match would cover, and the keys of their
+  // blocks. Holds nothing.
+  int Peek(const KvDomain& domain, std::span<const Token> tokens, int limit,
+           std::vector<BlockKey>& keys) const;
+  // Adds keys until there are those of the first `count` blocks of tokens, whether they are here
+  // or not.
+  void ExtendKeys(const KvDomain& domain, std::span<const Token> tokens, size_t count,
+                  std::vector<BlockKey>& keys) const;
+  // The first block of the group that the token after `num_blocks` blocks sees.
+  int FirstNeeded(int group, int num_blocks) const;
+  // After Match: takes blocks for the tokens from there up to `num_tokens`, a multiple of a
+  // block's, whose bytes the caller brings; in a group with a window only for those that the next
+  // token sees. False, and nothing changed, when there is no room.
+  bool Extend(KvHolding& holding, int num_tokens);
+
+  // A cached block that nobody holds any more and that was not taken before.
+  struct IdleBlock {
+    int group = 0;
+    BlockId id{};
+    BlockKey key;
+    std::vector<Token> tokens;
+  };
+  // The next one, pinned for the caller, who unpins it. None: nothing is offered.
+  std::optional<IdleBlock> TakeIdle();
+  bool has_idle() const;
 
   // While a transfer to or from a tier runs, a block's bytes stay where they are, whoever lets go.
   void Pin(int group, BlockId id);

@@ -9,6 +9,10 @@ int64_t KvLayout::total_bytes() const {
   return bytes;
 }
 
+int64_t KvLayout::full_tokens() const {
+  return has_full() ? int64_t{groups[0].num_blocks} * block_tokens : 0;
+}
+
 Status CheckLayout(const KvLayout& layout) {
   if (layout.block_tokens < 1) {
     return Error(Code::kInvalid, "KV blocks of %d tokens", layout.block_tokens);

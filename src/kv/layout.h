@@ -35,6 +35,7 @@ struct KvLayout {
   bool has_full() const { return !groups.empty() && groups[0].window == 0; }
   int64_t BlocksUpTo(int64_t tokens) const { return (tokens + block_tokens - 1) / block_tokens; }
   int64_t total_bytes() const;
+  int64_t full_tokens() const;  // that the group which sees everything holds; 0: there is none
 };
 
 // That the layout keeps its own rules. An error is a bug of the backend that made it.

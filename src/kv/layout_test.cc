@@ -32,6 +32,8 @@ TEST(KvLayout, CountsBlocksAndBytes) {
   EXPECT_EQ(layout.BlocksUpTo(32), 1);
   EXPECT_EQ(layout.BlocksUpTo(33), 2);
   EXPECT_EQ(layout.total_bytes(), 60);
+  EXPECT_EQ(layout.full_tokens(), 96);
+  EXPECT_EQ(Of({128}).full_tokens(), 0);
   EXPECT_TRUE(layout.has_full());
   EXPECT_FALSE(Of({5}).has_full());
   EXPECT_FALSE(KvLayout().has_full());

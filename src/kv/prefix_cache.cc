@@ -6,7 +6,6 @@
 #include <climits>
 
 #include "base/check.h"
-#include "base/mutant.h"
 namespace hearth {
 namespace {
 
@@ -17,7 +16,7 @@ int SpanOf(const KvGroupLayout& group, int block_tokens) {
   if (group.window == 0) return INT_MAX;
   // The token at position p sees from p - (window - 1) on.
   const int back = group.window - 1;
-  return (back + block_tokens - 1) / block_tokens - (HEARTH_MUTANT(6) && back > 0);  // 6: too short
+  return (back + block_tokens - 1) / block_tokens;
 }
 
 int Quota(const KvGroupLayout& group, double share) {
@@ -52,9 +51,7 @@ PrefixCache::PrefixCache(const KvLayout& layout, const KvPolicy& policy, std::sp
 
 BlockKey PrefixCache::KeyOf(uint64_t salt, const BlockKey& parent,
                             std::span<const Token> tokens) const {
-  // 18: keys do not depend on what came before.
-  BlockKey key =
-      ChainKey({policy_.key_seed, salt}, HEARTH_MUTANT(18) ? BlockKey() : parent, tokens);
+  BlockKey key = ChainKey({policy_.key_seed, salt}, parent, tokens);
   if (policy_.key_bits < 128) {
     key.hi = 0;
     if (policy_.key_bits < 64) key.lo &= (uint64_t{1} << policy_.key_bits) - 1;
@@ -72,9 +69,9 @@ int PrefixCache::Child(int parent, const BlockKey& key, std::span<const Token> t
   const int node = Lookup(key);
   if (node < 0) return -1;
   const Node& found = nodes_[node];
-  if (found.parent != parent && !HEARTH_MUTANT(4)) return -1;  // 4: only the block is compared
+  if (found.parent != parent) return -1;
   const bool same = std::ranges::equal(TokensOf(node), tokens);
-  return same || HEARTH_MUTANT(3) ? node : -1;  // 3: keys are believed
+  return same ? node : -1;
 }
 
 PrefixCache::Found PrefixCache::Find(uint64_t salt, std::span<const Token> tokens, int max_blocks,
@@ -101,7 +98,7 @@ PrefixCache::Found PrefixCache::Find(uint64_t salt, std::span<const Token> token
       run = slot(group, node).id == BlockId::kNone ? 0 : run + 1;
       usable = usable && run >= std::min(i + 1, span(group));
     }
-    if (usable || HEARTH_MUTANT(5)) found.num_blocks = i + 1;  // 5: full blocks suffice
+    if (usable) found.num_blocks = i + 1;
   }
   const int known = static_cast<int>(nodes.size()), block_tokens = static_cast<int>(block_tokens_);
   found.miss.position = found.num_blocks * block_tokens;
@@ -193,8 +190,7 @@ int PrefixCache::Make(int parent, const Offer& offer) {
   ++above.num_children;
   const int until_next = every_blocks_ > 0 ? every_blocks_ - made.index % every_blocks_ : 0;
   for (int group = 0; group < num_groups(); ++group) {
-    const int kept = span(group) - HEARTH_MUTANT(19);  // 19: one block too few
-    if (every_blocks_ > 0 && until_next <= kept) slot(group, node).keep = KeepClass::kEvery;
+    if (every_blocks_ > 0 && until_next <= span(group)) slot(group, node).keep = KeepClass::kEvery;
   }
   InsertKey(node);
   ++num_nodes_;
@@ -217,7 +213,7 @@ KvNode PrefixCache::Publish(const Offer& offer) {
     node = Make(parent, offer);
     // Where two chains part, others will: the end of a shared preamble is such a place.
     if (nodes_[parent].num_children == 2 && nodes_[parent].index >= 0) {
-      KeepCut({parent, nodes_[parent].serial});
+      KeepCheckpoint({parent, nodes_[parent].serial});
     }
     if (has_full_ && queue(0).contains(parent)) queue(0).Remove(parent);
   }
@@ -225,7 +221,7 @@ KvNode PrefixCache::Publish(const Offer& offer) {
     const BlockId id = offer.tables[static_cast<size_t>(group)][offer.entry];
     const bool is_lacking = slot(group, node).id == BlockId::kNone;
     if (is_full(group)) {
-      if (is_lacking || HEARTH_MUTANT(14)) Attach(group, node, id);  // 14: replaces the older block
+      if (is_lacking) Attach(group, node, id);
     } else if (is_lacking && id != BlockId::kNone && pool(group).node(id) == BlockPool::kNoNode) {
       Attach(group, node, id);
     }
@@ -261,7 +257,6 @@ bool PrefixCache::HasBlocks(int node) const {
 int PrefixCache::RemoveNode(int node) {
   HEARTH_CHECK(nodes_[node].num_children == 0);
   for (int group = num_groups() - 1; group >= 0; --group) {
-    if (HEARTH_MUTANT(13) && !is_full(group)) continue;  // 13: window blocks stay behind
     if (slot(group, node).id != BlockId::kNone) Detach(group, node);
   }
   const Node& gone = nodes_[node];

@@ -3,6 +3,8 @@
 // of them go when room is needed. Counts blocks through the pools; never touches their bytes.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -64,13 +66,17 @@ class PrefixCache {
   // A hit on the block that `node` has in the group.
   void Touch(int group, const KvNode& node);
   // Marks the window blocks before the boundary after `node` as worth keeping.
-  void KeepCut(const KvNode& node);
+  void KeepCheckpoint(const KvNode& node);
 
   // One more or one fewer user of a block, cached or not.
   void Hold(int group, BlockId id);
   void Drop(int group, BlockId id);
   void Pin(int group, BlockId id);
   void Unpin(int group, BlockId id);
+
+  // As KvSpace's.
+  std::optional<KvSpace::IdleBlock> TakeIdle();
+  bool has_idle() const { return !idle_.empty(); }
 
   // Cached blocks that MakeRoom can free.
   int reclaimable(int group) const {
@@ -85,9 +91,9 @@ class PrefixCache {
   Status SelfCheck() const;
 
  private:
-  // How long a window block is kept: those of a cut longer than those before a multiple of
+  // How long a window block is kept: those of a checkpoint longer than those before a multiple of
   // `window_every`, and those longer than the rest.
-  enum class KeepClass : uint8_t { kPlain, kEvery, kCut };
+  enum class KeepClass : uint8_t { kPlain, kEvery, kCheckpoint };
   struct Node {
     BlockKey key;  // of a root: lo is the salt
     int32_t parent = -1, first_child = -1, next_sibling = -1, prev_sibling = -1;
@@ -103,6 +109,7 @@ class PrefixCache {
     BlockId id = BlockId::kNone;
     uint16_t hits = 0;
     KeepClass keep = KeepClass::kPlain;  // of a group with a window
+    bool was_offered = false;            // to a tier
     double level = 0;                    // of the queue, when last used
   };
 
@@ -144,6 +151,7 @@ class PrefixCache {
   int LastUsedChild(int node, std::span<const Token> beginning) const;
   int NearestBranch(int node, std::span<const Token> rest) const;
 
+  void OfferIdle(int group, int node);
   bool WasEvicted(const BlockKey& key) const;
   Status CheckNode(int index) const;
   Status CheckBlocks(int index) const;
@@ -167,6 +175,14 @@ class PrefixCache {
   int64_t num_nodes_ = 0;                    // alive, roots excluded
   int64_t max_nodes_;
   int num_reclaimable_ = 0;
+  // Blocks that became idle and were not offered to a tier yet. A sequence lets go of its last
+  // block first, but a chain is of use only from its beginning: each run is taken from its end.
+  struct IdleRun {
+    int group;
+    std::vector<KvNode> nodes;
+  };
+  std::deque<IdleRun> idle_;
+  size_t num_idle_ = 0;            // in all runs
   std::vector<BlockKey> evicted_;  // one key per slot, the latest: enough to say "was there once"
 };
 

@@ -4,16 +4,16 @@
 #include <bit>
 
 #include "base/check.h"
-#include "base/mutant.h"
 #include "kv/prefix_cache.h"
 namespace hearth {
 namespace {
 
-// Turnovers of the pool that unused window blocks survive, by class. What is lost with a cut is
-// lost in every later turn of a conversation; what is lost with a multiple of `window_every` only
-// when somebody branches there. Plain ones go as soon as room is needed.
-constexpr double kEveryWeight = 1, kCutWeight = 4;
+// Turnovers of the pool that unused window blocks survive, by class. What is lost with a checkpoint
+// is lost in every later turn of a conversation; what is lost with a multiple of `window_every`
+// only when somebody branches there. Plain ones go as soon as room is needed.
+constexpr double kEveryWeight = 1, kCheckpointWeight = 4;
 constexpr uint16_t kMaxHits = 0xffff;
+constexpr size_t kMaxIdle = 65'536;
 
 // A block that was reused before will be again; each doubling of its hits adds its cost once more.
 double Popularity(uint16_t hits) { return 1.0 + std::bit_width(hits); }
@@ -24,10 +24,10 @@ double Popularity(uint16_t hits) { return 1.0 + std::bit_width(hits); }
 // will start again, and nothing elsewhere.
 double PrefixCache::Worth(int group, int node) const {
   const Slot& of = slot(group, node);
-  const double weight = is_full(group)                 ? 1
-                        : of.keep == KeepClass::kPlain ? 0
-                        : of.keep == KeepClass::kCut   ? kCutWeight
-                                                       : kEveryWeight;
+  const double weight = is_full(group)                      ? 1
+                        : of.keep == KeepClass::kPlain      ? 0
+                        : of.keep == KeepClass::kCheckpoint ? kCheckpointWeight
+                                                            : kEveryWeight;
   const double position = static_cast<double>(block_tokens_) * nodes_[node].index;
   const double cost = 1.0 + position / policy_.attention_knee;
   return of.level + weight * cost * Popularity(of.hits);
@@ -38,17 +38,17 @@ void PrefixCache::Touch(int group, const KvNode& node) {
   if (hits < kMaxHits) ++hits;
 }
 
-void PrefixCache::KeepCut(const KvNode& node) {
-  if (HEARTH_MUTANT(15)) return;  // cuts are like any other place
+void PrefixCache::KeepCheckpoint(const KvNode& node) {
   for (int group = has_full_; group < num_groups(); ++group) {
     int at = node.index;
     for (int i = 0; i < span(group) && nodes_[at].index >= 0; ++i, at = nodes_[at].parent) {
       Slot& kept = slot(group, at);
-      kept.keep = KeepClass::kCut;
+      kept.keep = KeepClass::kCheckpoint;
       if (!queue(group).contains(at)) continue;
       queue(group).Remove(at);
       kept.level = queue(group).level();
       queue(group).Add(at, nodes_[at].tenant, Worth(group, at));
+      if (policy_.offers_idle) OfferIdle(group, at);  // nobody wanted it when it became idle
     }
   }
 }
@@ -89,15 +89,49 @@ void PrefixCache::BecameBusy(int group, int node) {
   while (nodes_[node].index >= 0 && nodes_[node].num_busy++ == 0) {
     --num_reclaimable_;
     if (queue(group).contains(node)) queue(group).Remove(node);
-    if (HEARTH_MUTANT(16)) break;  // ancestors in the cache do not learn of it
     node = nodes_[node].parent;
   }
 }
 
+// Blocks of a window that nobody will come back to are not worth a tier's room.
+void PrefixCache::OfferIdle(int group, int node) {
+  const Slot& of = slot(group, node);
+  if (of.was_offered || (!is_full(group) && of.keep == KeepClass::kPlain)) return;
+  const bool goes_on = !idle_.empty() && idle_.back().group == group &&
+                       alive(idle_.back().nodes.back()) &&
+                       nodes_[idle_.back().nodes.back().index].parent == node;
+  if (!goes_on) idle_.push_back({group, {}});
+  idle_.back().nodes.push_back({node, nodes_[node].serial});
+  // Those that waited longest are the likeliest to be evicted already.
+  if (++num_idle_ > kMaxIdle && idle_.size() > 1) {
+    num_idle_ -= idle_.front().nodes.size();
+    idle_.pop_front();
+  }
+}
+
+std::optional<KvSpace::IdleBlock> PrefixCache::TakeIdle() {
+  while (!idle_.empty()) {
+    const int group = idle_.front().group;
+    const KvNode node = idle_.front().nodes.back();
+    idle_.front().nodes.pop_back();
+    --num_idle_;
+    if (idle_.front().nodes.empty()) idle_.pop_front();
+    if (!alive(node)) continue;
+    Slot& of = slot(group, node.index);
+    if (of.id == BlockId::kNone || of.was_offered) continue;
+    of.was_offered = true;
+    Pin(group, of.id);
+    const auto tokens = TokensOf(node.index);
+    return KvSpace::IdleBlock{group, of.id, nodes_[node.index].key,
+                              std::vector<Token>(tokens.begin(), tokens.end())};
+  }
+  return std::nullopt;
+}
+
 void PrefixCache::BecameIdle(int group, int node) {
+  if (policy_.offers_idle) OfferIdle(group, node);
   queue(group).AddCached(nodes_[node].tenant, 1);
-  // 17: age counts from the first use
-  if (!is_full(group) || !HEARTH_MUTANT(17)) slot(group, node).level = queue(group).level();
+  slot(group, node).level = queue(group).level();
   if (!is_full(group)) {
     queue(group).Add(node, nodes_[node].tenant, Worth(group, node));
     return;
@@ -105,7 +139,6 @@ void PrefixCache::BecameIdle(int group, int node) {
   while (nodes_[node].index >= 0 && --nodes_[node].num_busy == 0) {
     ++num_reclaimable_;
     QueueIfLeaf(node);
-    if (HEARTH_MUTANT(16)) break;
     node = nodes_[node].parent;
   }
 }
@@ -113,7 +146,7 @@ void PrefixCache::BecameIdle(int group, int node) {
 void PrefixCache::QueueIfLeaf(int node) {
   const Node& n = nodes_[node];
   if (n.num_busy > 0 || queue(0).contains(node)) return;
-  if (n.num_children > 0 && !HEARTH_MUTANT(8)) return;  // 8: chains may lose their middle
+  if (n.num_children > 0) return;
   queue(0).Add(node, n.tenant, Worth(0, node));
 }
 

@@ -43,7 +43,7 @@ Result<TensorView> Binder::Bytes(const std::string& name, std::vector<int64_t> s
 Result<TensorView> Binder::Weight(const std::string& name, std::vector<int64_t> shape) const {
   HEARTH_ASSIGN(const TensorView tensor, Bytes(name, std::move(shape)));
   if (CanDecode(tensor.dtype)) return tensor;
-  return Error(Code::kUnsupported, "%s: format %s is no weight format Hearth decodes", name.c_str(),
+  return Error(Code::kUnsupported, "%s: weight format %s is not supported", name.c_str(),
                NameOf(tensor.dtype));
 }
 
@@ -97,8 +97,8 @@ Result<std::vector<MatView>> Binder::PlanesStack(const std::string& blocks,
                                                  const std::string& scales, int count, int rows,
                                                  int cols) const {
   if (cols % 32 != 0) {
-    return Error(Code::kCorrupt, "%s: rows of %d values do not divide into blocks of 32",
-                 blocks.c_str(), cols);
+    return Error(Code::kCorrupt, "%s: rows of %d values are not a multiple of 32", blocks.c_str(),
+                 cols);
   }
   const int per_row = cols / 32;
   HEARTH_ASSIGN(const TensorView nibbles, Bytes(blocks, {count, rows, per_row, 16}));

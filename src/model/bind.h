@@ -35,9 +35,25 @@ class Binder {
   const WeightFile& file_;
 };
 
-Status BindGguf(const Binder& binder, Model& model);         // bind_gguf.cc
-Status BindHuggingFace(const Binder& binder, Model& model);  // bind_hugging_face.cc
-Status BindOpenAi(const Binder& binder, Model& model);       // bind_openai.cc
+// GGUF's tensor names (bind_gguf.cc), where families differ in them.
+struct GgufNaming {
+  const char* ffn_norm = "ffn_norm.weight";
+  const char* other_ffn_norm = "ffn_norm.weight";  // looked for where the first is absent
+  // Gate and up of an expert alternate in one tensor, as OpenAI published them; elsewhere a fused
+  // tensor of that name has gate before up, and guessing would be wrong half of the time.
+  bool interleaves_gate_up = false;
+};
+Status BindGguf(const Binder& binder, const GgufNaming& naming, Model& model);
+Status BindGgufUsual(const Binder& binder, Model& model);  // with the names most families have
+
+// Hugging Face's tensor names (bind_hugging_face.cc). `bind_experts` finds router and experts of a
+// layer whose network lies under `prefix`; null for a family without experts.
+using ExpertBinder = Status (*)(const Binder& binder, const ModelSpec& spec,
+                                const std::string& prefix, LayerWeights& w);
+Status BindHuggingFace(const Binder& binder, ExpertBinder bind_experts, Model& model);
+Status BindHuggingFaceDense(const Binder& binder, Model& model);  // for families without experts
+// A gated network with its biases, if any, under the names Hugging Face gives the three matrices.
+Result<FfnWeights> BindGlu(const Binder& binder, const std::string& prefix, int d_model, int d_ff);
 
 // Interleaved [gate0, up0, gate1, up1, ...] taken apart: rows of a matrix, columns of a bias.
 void SplitGateUp(const MatView& both, const MatView& both_bias, FfnWeights& ffn);

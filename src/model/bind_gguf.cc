@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF's tensor names, with the variants that Ollama's own gpt-oss files use.
+// GGUF's tensor names, with the variants that Ollama's own files use.
 #include "model/bind.h"
 
 namespace hearth {
@@ -88,7 +88,6 @@ Status BindExperts(const Layer& layer, const char* name, int rows, int cols,
   return Status();
 }
 
-// Ollama's files keep gate and up interleaved in one tensor, as OpenAI published them.
 Status BindInterleaved(const Layer& layer, LayerWeights& w) {
   const int count = layer.spec.n_experts, rows = 2 * layer.spec.d_ff_expert;
   const std::string stem = layer.prefix + "ffn_gate_up_exps";
@@ -119,7 +118,7 @@ Status BindMoe(const Layer& layer, bool interleaved, LayerWeights& w) {
 
 }  // namespace
 
-Status BindGguf(const Binder& binder, Model& model) {
+Status BindGguf(const Binder& binder, const GgufNaming& naming, Model& model) {
   const ModelSpec& spec = model.spec;
   HEARTH_ASSIGN(model.embedding, binder.Matrix("token_embd.weight", spec.vocab_size, spec.d_model));
   HEARTH_ASSIGN(model.final_norm, binder.Vector("output_norm.weight", spec.d_model));
@@ -127,27 +126,25 @@ Status BindGguf(const Binder& binder, Model& model) {
   if (!spec.tied_head) {
     HEARTH_ASSIGN(model.head, binder.Matrix("output.weight", spec.vocab_size, spec.d_model));
   }
-  // Only Ollama's spelling of the architecture interleaves; elsewhere a fused tensor of that name
-  // has gate before up, and guessing would be wrong half of the time.
-  const GgufValue* architecture = model.file->metadata()->Find("general.architecture");
-  const bool ollama = architecture->String() == "gptoss";
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const Layer layer{binder, spec, "blk." + std::to_string(i) + "."};
     LayerWeights& w = model.layers[i];
     HEARTH_TRY(BindAttention(layer, w));
-    const bool gpt_oss = spec.family == Family::kGptOss;
-    HEARTH_ASSIGN(w.ffn_norm, binder.Vector(gpt_oss ? layer.Either("post_attention_norm.weight",
-                                                                   "ffn_norm.weight")
-                                                    : layer.prefix + "ffn_norm.weight",
+    HEARTH_ASSIGN(w.ffn_norm, binder.Vector(layer.Either(naming.ffn_norm, naming.other_ffn_norm),
                                             spec.d_model));
     if (spec.layers[i].router == RouterKind::kNone) {
       HEARTH_TRY(BindDense(layer, w));
     } else {
-      const bool fused = ollama && binder.Has(layer.prefix + "ffn_gate_up_exps.weight");
-      HEARTH_TRY(BindMoe(layer, fused, w));
+      const bool interleaved =
+          naming.interleaves_gate_up && binder.Has(layer.prefix + "ffn_gate_up_exps.weight");
+      HEARTH_TRY(BindMoe(layer, interleaved, w));
     }
   }
   return Status();
+}
+
+Status BindGgufUsual(const Binder& binder, Model& model) {
+  return BindGguf(binder, GgufNaming(), model);
 }
 
 }  // namespace hearth

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face's tensor names. gpt-oss experts come as MXFP4 planes or, dequantised, transposed.
+// Hugging Face's tensor names.
+#include "base/check.h"
 #include "model/bind.h"
 
 namespace hearth {
@@ -25,6 +26,8 @@ Status BindAttention(const Binder& binder, const ModelSpec& spec, const std::str
   return Status();
 }
 
+}  // namespace
+
 Result<FfnWeights> BindGlu(const Binder& binder, const std::string& p, int d_model, int d_ff) {
   FfnWeights ffn;
   HEARTH_ASSIGN(ffn.gate, binder.Matrix(p + "gate_proj.weight", d_ff, d_model));
@@ -36,43 +39,7 @@ Result<FfnWeights> BindGlu(const Binder& binder, const std::string& p, int d_mod
   return ffn;
 }
 
-Status BindQwenMoe(const Binder& binder, const ModelSpec& spec, const std::string& p,
-                   LayerWeights& w) {
-  HEARTH_ASSIGN(w.router, binder.Matrix(p + "gate.weight", spec.n_experts, spec.d_model));
-  for (int i = 0; i < spec.n_experts; ++i) {
-    HEARTH_ASSIGN(const FfnWeights ffn, BindGlu(binder, p + "experts." + std::to_string(i) + ".",
-                                                spec.d_model, spec.d_ff_expert));
-    w.ffn.push_back(ffn);
-  }
-  return Status();
-}
-
-Status BindGptOssMoe(const Binder& binder, const ModelSpec& spec, const std::string& p,
-                     LayerWeights& w) {
-  const int count = spec.n_experts, d = spec.d_model, d_ff = spec.d_ff_expert;
-  HEARTH_ASSIGN(w.router, binder.Matrix(p + "router.weight", count, d));
-  HEARTH_ASSIGN(w.router_bias, binder.Vector(p + "router.bias", count));
-  const std::string e = p + "experts.";
-  HEARTH_ASSIGN(const auto gate_up_bias,
-                binder.VectorStack(e + "gate_up_proj_bias", count, 2 * d_ff));
-  HEARTH_ASSIGN(const auto down_bias, binder.VectorStack(e + "down_proj_bias", count, d));
-  std::vector<MatView> gate_up, down;
-  if (binder.Has(e + "gate_up_proj")) {
-    HEARTH_ASSIGN(gate_up, binder.TransposedStack(e + "gate_up_proj", count, 2 * d_ff, d));
-    HEARTH_ASSIGN(down, binder.TransposedStack(e + "down_proj", count, d, d_ff));
-  } else {
-    HEARTH_ASSIGN(gate_up, binder.PlanesStack(e + "gate_up_proj_blocks", e + "gate_up_proj_scales",
-                                              count, 2 * d_ff, d));
-    HEARTH_ASSIGN(
-        down, binder.PlanesStack(e + "down_proj_blocks", e + "down_proj_scales", count, d, d_ff));
-  }
-  SetExperts(gate_up, gate_up_bias, down, down_bias, w);
-  return Status();
-}
-
-}  // namespace
-
-Status BindHuggingFace(const Binder& binder, Model& model) {
+Status BindHuggingFace(const Binder& binder, ExpertBinder bind_experts, Model& model) {
   const ModelSpec& spec = model.spec;
   HEARTH_ASSIGN(model.embedding,
                 binder.Matrix("model.embed_tokens.weight", spec.vocab_size, spec.d_model));
@@ -88,13 +55,16 @@ Status BindHuggingFace(const Binder& binder, Model& model) {
     if (spec.layers[i].router == RouterKind::kNone) {
       HEARTH_ASSIGN(const FfnWeights ffn, BindGlu(binder, p + "mlp.", spec.d_model, spec.d_ff));
       w.ffn.push_back(ffn);
-    } else if (spec.family == Family::kGptOss) {
-      HEARTH_TRY(BindGptOssMoe(binder, spec, p + "mlp.", w));
     } else {
-      HEARTH_TRY(BindQwenMoe(binder, spec, p + "mlp.", w));
+      HEARTH_CHECK(bind_experts != nullptr);
+      HEARTH_TRY(bind_experts(binder, spec, p + "mlp.", w));
     }
   }
   return Status();
+}
+
+Status BindHuggingFaceDense(const Binder& binder, Model& model) {
+  return BindHuggingFace(binder, nullptr, model);
 }
 
 }  // namespace hearth

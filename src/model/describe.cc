@@ -2,39 +2,47 @@
 #include "model/describe.h"
 
 #include <cmath>
+#include <string>
 
 namespace hearth {
+namespace {
 
-const char* NameOf(Family family) {
-  switch (family) {
-    case Family::kGptOss:
-      return "gpt-oss";
-    case Family::kLlama:
-      return "llama";
-    case Family::kQwen2:
-      return "qwen2";
-    case Family::kQwen3:
-      return "qwen3";
-    case Family::kQwen3Moe:
-      return "qwen3moe";
-  }
-  return "?";
+Status NoReader(const ModelFamily& family, const WeightFile& file) {
+  return Error(Code::kUnsupported, "%s models in the %s layout are not supported", family.name,
+               NameOf(file.format()));
 }
 
-void ApplyFamily(ModelSpec& spec) {
-  spec.attention_scale = 1 / std::sqrt(static_cast<double>(spec.d_head));
-  const bool moe = spec.family == Family::kGptOss || spec.family == Family::kQwen3Moe;
-  RouterKind router = RouterKind::kNone;
-  if (moe) {
-    router = spec.family == Family::kGptOss ? RouterKind::kTopKThenSoftmax
-                                            : RouterKind::kSoftmaxThenTopK;
+Status DescribeGguf(const WeightFile& file, const ModelFamily& family, ModelSpec& spec) {
+  if (family.describe_gguf == nullptr) return NoReader(family, file);
+  const GgufFacts general(*file.metadata(), "general.");
+  HEARTH_ASSIGN(const std::string architecture, general.TextOr("architecture", ""));
+  HEARTH_ASSIGN(spec.name, general.TextOr("name", ""));
+  const GgufFacts facts(*file.metadata(), architecture + ".");
+  return family.describe_gguf({facts, file}, spec).Within("metadata of " + architecture);
+}
+
+Status DescribeHuggingFace(const WeightFile& file, const ModelFamily& family, ModelSpec& spec) {
+  if (family.describe_hugging_face == nullptr) return NoReader(family, file);
+  HEARTH_ASSIGN(spec.name, JsonFacts(*file.config()).TextOr("_name_or_path", ""));
+  return family.describe_hugging_face(*file.config(), spec);
+}
+
+Status DescribeByFormat(const WeightFile& file, const ModelFamily& family, ModelSpec& spec) {
+  switch (file.format()) {
+    case WeightFormat::kGguf:
+      return DescribeGguf(file, family, spec);
+    case WeightFormat::kHuggingFace:
+      return DescribeHuggingFace(file, family, spec).Within("config.json");
+    case WeightFormat::kOpenAi:
+      return family.describe_openai(*file.config(), spec).Within("config.json");
   }
+  return Error(Code::kUnsupported, "this checkpoint format is not supported");
+}
+
+}  // namespace
+
+void SetRouter(ModelSpec& spec, RouterKind router) {
   for (LayerSpec& layer : spec.layers) layer.router = router;
-  if (spec.family == Family::kGptOss) {
-    spec.ffn = FfnKind::kClampedSwiglu;
-    spec.swiglu_alpha = 1.702;
-    spec.swiglu_limit = 7.0;
-  }
 }
 
 void AlternateWindows(ModelSpec& spec, int window) {
@@ -43,12 +51,16 @@ void AlternateWindows(ModelSpec& spec, int window) {
 
 Status CheckSpec(const ModelSpec& spec) {
   if (spec.n_heads % spec.n_kv_heads != 0) {
-    return Error(Code::kCorrupt, "%d attention heads cannot share %d KV heads evenly", spec.n_heads,
-                 spec.n_kv_heads);
+    return Error(
+        Code::kCorrupt,
+        "the number of attention heads, %d, is not a multiple of the number of KV heads, %d",
+        spec.n_heads, spec.n_kv_heads);
   }
   const RopeSpec& rope = spec.rope;
   if (rope.n_dims % 2 != 0 || rope.n_dims > spec.d_head || rope.n_dims <= 0) {
-    return Error(Code::kCorrupt, "rope turns %d values of a head of %d; expected an even number",
+    return Error(Code::kCorrupt,
+                 "rope rotates %d values of a head of %d; expected an even number, at most the "
+                 "size of the head",
                  rope.n_dims, spec.d_head);
   }
   if (rope.scaling == RopeScaling::kLlama3 && !(rope.high_freq_factor > rope.low_freq_factor)) {
@@ -56,25 +68,19 @@ Status CheckSpec(const ModelSpec& spec) {
                  rope.high_freq_factor, rope.low_freq_factor);
   }
   if (spec.n_active_experts > spec.n_experts) {
-    return Error(Code::kCorrupt, "%d active experts of only %d", spec.n_active_experts,
+    return Error(Code::kCorrupt, "%d active experts, but only %d experts", spec.n_active_experts,
                  spec.n_experts);
   }
   return Status();
 }
 
-Result<ModelSpec> Describe(const WeightFile& file) {
-  const auto describe = [&file]() -> Result<ModelSpec> {
-    switch (file.format()) {
-      case WeightFormat::kGguf:
-        return DescribeGguf(file);
-      case WeightFormat::kHuggingFace:
-        return DescribeHuggingFace(*file.config()).Within("config.json");
-      case WeightFormat::kOpenAi:
-        return DescribeOpenAi(*file.config()).Within("config.json");
-    }
-    return Error(Code::kUnsupported, "unknown checkpoint format");
-  };
-  HEARTH_ASSIGN(ModelSpec spec, describe());
+Result<ModelSpec> Describe(const WeightFile& file, const ModelFamily& family) {
+  ModelSpec spec;
+  spec.family = family.name;
+  HEARTH_TRY(DescribeByFormat(file, family, spec));
+  if (spec.attention_scale == 0) {
+    spec.attention_scale = 1 / std::sqrt(static_cast<double>(spec.d_head));
+  }
   HEARTH_TRY(CheckSpec(spec));
   return spec;
 }

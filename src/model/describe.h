@@ -2,21 +2,17 @@
 // From what a checkpoint says about itself to a ModelSpec. No weight is looked at here.
 #pragma once
 #include "base/result.h"
-#include "model/facts.h"
+#include "model/family.h"
 #include "model/model.h"
 #include "weights/weight_file.h"
 namespace hearth {
 
 // Whichever way `file` describes itself. The vocabulary size is the description's, or 0 when it
 // does not say; LoadModel takes it from the embedding then.
-Result<ModelSpec> Describe(const WeightFile& file);
+Result<ModelSpec> Describe(const WeightFile& file, const ModelFamily& family);
 
-Result<ModelSpec> DescribeGguf(const WeightFile& file);     // describe_gguf.cc
-Result<ModelSpec> DescribeHuggingFace(const Json& config);  // describe_config.cc
-Result<ModelSpec> DescribeOpenAi(const Json& config);       // describe_config.cc
-
-// What follows from the family alone: kinds, constants and defaults no file states.
-void ApplyFamily(ModelSpec& spec);
+// Every layer routes to experts this way, or to none.
+void SetRouter(ModelSpec& spec, RouterKind router);
 // Every second layer, starting with the first, looks back `window` positions: gpt-oss's pattern.
 void AlternateWindows(ModelSpec& spec, int window);
 // Numbers that are each in range but do not fit each other.

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/facts.h"
 
-#include <charconv>
 #include <cmath>
+
+#include "base/decimal.h"
 
 namespace hearth {
 namespace {
 
 Status Missing(std::string_view key) {
   return Error(Code::kCorrupt, "%s: missing", std::string(key).c_str());
-}
-
-// The double that the shortest decimal naming this float names: 1e-5f gives 1e-5. GGUF keeps as
-// float32 what its source wrote in decimal, and a Hugging Face copy of the same model says it in
-// decimal still; both must compute with the same number.
-double Meant(float value) {
-  if (!std::isfinite(value)) return static_cast<double>(value);
-  char digits[48];
-  const char* end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-  double meant = 0;
-  std::from_chars(digits, end, meant);
-  return meant;
 }
 
 }  // namespace
@@ -32,7 +21,7 @@ Result<double> Facts::Real(std::string_view key, double low, double high) const 
     return Error(Code::kCorrupt, "%s: expected a number", std::string(key).c_str());
   }
   if (!(*value >= low && *value <= high)) {  // also catches NaN
-    return Error(Code::kCorrupt, "%s: expected a number from %g to %g, found %g",
+    return Error(Code::kCorrupt, "%s: expected a number from %.10g to %.10g, found %.10g",
                  std::string(key).c_str(), low, high, *value);
   }
   return *value;
@@ -46,8 +35,8 @@ Result<double> Facts::RealOr(std::string_view key, double low, double high, doub
 Result<int> Facts::Int(std::string_view key, int low, int high) const {
   HEARTH_ASSIGN(const double value, Real(key, low, high));
   if (value != std::floor(value)) {
-    return Error(Code::kCorrupt, "%s: expected a whole number, found %g", std::string(key).c_str(),
-                 value);
+    return Error(Code::kCorrupt, "%s: expected a whole number, found %.10g",
+                 std::string(key).c_str(), value);
   }
   return static_cast<int>(value);
 }
@@ -69,7 +58,7 @@ Result<bool> Facts::FlagOr(std::string_view key, bool fallback) const {
 Result<std::string> Facts::TextOr(std::string_view key, std::string_view fallback) const {
   if (!Has(key)) return std::string(fallback);
   std::optional<std::string> value = AsText(key);
-  if (!value) return Error(Code::kCorrupt, "%s: expected a text", std::string(key).c_str());
+  if (!value) return Error(Code::kCorrupt, "%s: expected a string", std::string(key).c_str());
   return *std::move(value);
 }
 
@@ -81,7 +70,9 @@ std::optional<double> GgufFacts::AsNumber(std::string_view key) const {
   const GgufValue* value = Find(key);
   if (value == nullptr) return std::nullopt;
   const std::optional<double> number = value->Number();
-  if (number && value->type == GgufType::kF32) return Meant(static_cast<float>(*number));
+  // GGUF keeps as float32 what its source wrote in decimal, and a Hugging Face copy of the same
+  // model says it in decimal still; both must compute with the same number.
+  if (number && value->type == GgufType::kF32) return MeantBy(static_cast<float>(*number));
   return number;
 }
 

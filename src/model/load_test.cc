@@ -136,14 +136,14 @@ const BrokenModel kBroken[] = {
        RemoveKey(b, "general.architecture");
        AddNumber(b, "general.architecture", 3);
      },
-     "architecture: expected a text"},
+     "architecture: expected a string"},
     {"LayersMissing", "llama", [](GgufBuilder& b) { RemoveKey(b, "llama.block_count"); },
      "metadata of llama: block_count: missing"},
     {"LayersZero", "llama", [](GgufBuilder& b) { SetNumber(b, "llama.block_count", 0); },
      "block_count: expected a number from 1 to 1024, found 0"},
     {"LayersTooMany", "llama",
      [](GgufBuilder& b) { SetNumber(b, "llama.block_count", 4000000000u); },
-     "block_count: expected a number from 1 to 1024, found 4e+09"},
+     "block_count: expected a number from 1 to 1024, found 4000000000"},
     {"LayersMoreThanAllTensors", "llama",
      [](GgufBuilder& b) { SetNumber(b, "llama.block_count", 1000); },
      "1000 layers, but only 21 tensors"},
@@ -167,7 +167,7 @@ const BrokenModel kBroken[] = {
      "attention.head_count: expected a number from 1"},
     {"KvHeadsUneven", "llama",
      [](GgufBuilder& b) { SetNumber(b, "llama.attention.head_count_kv", 3); },
-     "4 attention heads cannot share 3 KV heads"},
+     "attention heads, 4, is not a multiple of the number of KV heads, 3"},
     {"KvHeadsWrong", "llama",
      [](GgufBuilder& b) { SetNumber(b, "llama.attention.head_count_kv", 1); },
      "blk.0.attn_k.weight: expected shape [8, 32], found [16, 32]"},
@@ -176,13 +176,13 @@ const BrokenModel kBroken[] = {
        SetNumber(b, "llama.attention.key_length", 7);
        SetNumber(b, "llama.attention.value_length", 7);
      },
-     "rope turns 7 values of a head of 7"},
+     "rope rotates 7 values of a head of 7"},
     {"ValueHeadDiffers", "llama",
      [](GgufBuilder& b) { SetNumber(b, "llama.attention.value_length", 16); },
-     "value heads of 16 beside key heads of 8"},
+     "value heads of size 16 with key heads of size 8"},
     {"RopeWiderThanHead", "llama",
      [](GgufBuilder& b) { AddNumber(b, "llama.rope.dimension_count", 16); },
-     "rope turns 16 values of a head of 8"},
+     "rope rotates 16 values of a head of 8"},
     {"EpsilonNan", "llama",
      [](GgufBuilder& b) {
        RemoveKey(b, "llama.attention.layer_norm_rms_epsilon");
@@ -200,14 +200,14 @@ const BrokenModel kBroken[] = {
      [](GgufBuilder& b) { RemoveKey(b, "gpt-oss.rope.scaling.original_context_length"); },
      "rope.scaling.original_context_length: missing"},
     {"LlamaWithExperts", "llama", [](GgufBuilder& b) { AddNumber(b, "llama.expert_count", 8); },
-     "a llama model with 8 experts"},
+     "llama models with 8 experts"},
     {"ExpertsMissing", "qwen3moe", [](GgufBuilder& b) { RemoveKey(b, "qwen3moe.expert_count"); },
      "expert_count: missing"},
     {"ExpertsWrong", "qwen3moe", [](GgufBuilder& b) { SetNumber(b, "qwen3moe.expert_count", 5); },
      "blk.0.ffn_gate_inp.weight: expected shape [5, 32], found [4, 32]"},
     {"MoreActiveThanExperts", "qwen3moe",
      [](GgufBuilder& b) { SetNumber(b, "qwen3moe.expert_used_count", 5); },
-     "5 active experts of only 4"},
+     "5 active experts, but only 4 experts"},
     {"WindowMissing", "gpt-oss",
      [](GgufBuilder& b) { RemoveKey(b, "gpt-oss.attention.sliding_window"); },
      "attention.sliding_window: missing"},
@@ -256,11 +256,11 @@ const BrokenModel kBroken[] = {
          if (tensor.name == "blk.0.attn_q.weight") tensor.type = 26;
        }
      },
-     "blk.0.attn_q.weight: format I32 is no weight format"},
+     "blk.0.attn_q.weight: weight format I32 is not supported"},
     {"RopeFreqsWrongSize", "llama", [](GgufBuilder& b) { b.AddTensor("rope_freqs.weight", {5}); },
      "rope_freqs.weight: expected F32 [4], found F32 [5]"},
     {"RopeFreqsNotPositive", "llama", [](GgufBuilder& b) { b.AddTensor("rope_freqs.weight", {4}); },
-     "is no frequency divisor"},
+     "is not a valid frequency divisor"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Named, LoadBroken, ::testing::ValuesIn(kBroken),

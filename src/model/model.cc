@@ -3,6 +3,7 @@
 
 #include "model/bind.h"
 #include "model/describe.h"
+#include "model/family.h"
 #include "tensor/quant.h"
 
 namespace hearth {
@@ -20,42 +21,26 @@ Status TakeVocabulary(const WeightFile& file, ModelSpec& spec) {
   return Status();
 }
 
-// Weights that a family's formula needs and an "if any" look-up may have passed over.
-Status CheckComplete(const Model& model) {
-  const Family family = model.spec.family;
-  const bool gpt_oss = family == Family::kGptOss;
-  const bool qk_norm = family == Family::kQwen3 || family == Family::kQwen3Moe;
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    const LayerWeights& w = model.layers[i];
-    const char* missing = nullptr;
-    if (gpt_oss || family == Family::kQwen2) {
-      if (!w.q_bias.present() || !w.k_bias.present() || !w.v_bias.present())
-        missing = "q, k, v bias";
-    }
-    if (gpt_oss) {
-      if (!w.out_bias.present()) missing = "attention output bias";
-      if (!w.sinks.present()) missing = "attention sinks";
-      if (!w.router_bias.present()) missing = "router bias";
-      for (const FfnWeights& ffn : w.ffn) {
-        if (!ffn.gate_bias.present() || !ffn.up_bias.present() || !ffn.down_bias.present()) {
-          missing = "expert biases";
-        }
-      }
-    }
-    if (qk_norm && (!w.q_norm.present() || !w.k_norm.present())) missing = "q and k norms";
-    if (missing == nullptr) continue;
-    return Error(Code::kCorrupt, "layer %zu: a %s model needs %s, and the file has none", i,
-                 NameOf(family), missing);
+Status Bind(const ModelFamily& family, Model& model) {
+  const Binder binder(*model.file);
+  switch (model.file->format()) {
+    case WeightFormat::kGguf:
+      return family.bind_gguf(binder, model);
+    case WeightFormat::kHuggingFace:
+      return family.bind_hugging_face(binder, model);
+    case WeightFormat::kOpenAi:
+      return family.bind_openai(binder, model);
   }
-  return Status();
+  return Error(Code::kUnsupported, "this checkpoint format is not supported");
 }
 
 }  // namespace
 
-Result<Model> LoadModel(std::shared_ptr<const WeightFile> file) {
+Result<Model> LoadModel(std::shared_ptr<const WeightFile> file, FamilyList families) {
   Model model;
   model.file = std::move(file);
-  HEARTH_ASSIGN(model.spec, Describe(*model.file));
+  HEARTH_ASSIGN(const ModelFamily* const family, FamilyOf(*model.file, families));
+  HEARTH_ASSIGN(model.spec, Describe(*model.file, *family));
   HEARTH_TRY(TakeVocabulary(*model.file, model.spec));
   // Each layer has tensors of its own, so a count above theirs is a lie; it would cost memory.
   if (model.spec.layers.size() > model.file->tensors().size()) {
@@ -63,19 +48,8 @@ Result<Model> LoadModel(std::shared_ptr<const WeightFile> file) {
                  model.file->tensors().size());
   }
   model.layers.resize(model.spec.layers.size());
-  const Binder binder(*model.file);
-  switch (model.file->format()) {
-    case WeightFormat::kGguf:
-      HEARTH_TRY(BindGguf(binder, model));
-      break;
-    case WeightFormat::kHuggingFace:
-      HEARTH_TRY(BindHuggingFace(binder, model));
-      break;
-    case WeightFormat::kOpenAi:
-      HEARTH_TRY(BindOpenAi(binder, model));
-      break;
-  }
-  HEARTH_TRY(CheckComplete(model));
+  HEARTH_TRY(Bind(*family, model));
+  HEARTH_TRY(CheckRequired(model, *family));
   return model;
 }
 

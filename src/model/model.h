@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model is, as data: its numbers, its kinds and its weights. Families (llama.cc, qwen.cc,
-// gpt_oss.cc) only fill this in; no code below branches on a family's name.
+// What a model is, as data: its numbers, its kinds and its weights. Families (family_*.cc) only
+// fill this in; no code below branches on a family's name.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,6 @@
 #include "tensor/tensor.h"
 #include "weights/weight_file.h"
 namespace hearth {
-
-enum class Family : uint8_t { kGptOss, kLlama, kQwen2, kQwen3, kQwen3Moe };
-const char* NameOf(Family family);
 
 // Which two values of a head one angle turns.
 enum class RopePairing : uint8_t {
@@ -56,7 +54,7 @@ struct LayerSpec {
   RouterKind router = RouterKind::kNone;
 };
 struct ModelSpec {
-  Family family = Family::kLlama;
+  std::string family;  // for people to read, never to branch on
   std::string name;
   int d_model = 0, d_head = 0, n_heads = 0, n_kv_heads = 0;
   int d_ff = 0;         // of a dense layer
@@ -98,8 +96,15 @@ struct Model {
   std::shared_ptr<const WeightFile> file;  // keeps the views alive
 };
 
+// The families a program knows (family.h). A program may hand over a list of its own, with rows
+// that src/ has never heard of; the pointers must stay valid while LoadModel runs.
+struct ModelFamily;
+using FamilyList = std::span<const ModelFamily* const>;
+FamilyList BuiltInFamilies();  // families.cc
+
 // Reads the description, finds every weight and checks every shape against it. A file that passes
 // can be run without further checks. Errors: which tensor, what was expected, what was found.
-Result<Model> LoadModel(std::shared_ptr<const WeightFile> file);
+Result<Model> LoadModel(std::shared_ptr<const WeightFile> file,
+                        FamilyList families = BuiltInFamilies());
 
 }  // namespace hearth

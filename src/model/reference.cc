@@ -130,12 +130,12 @@ Status Reference::Append(std::span<const Token> tokens, Wanted wanted, const Emi
   const ModelSpec& spec = model_.spec;
   const auto room = static_cast<size_t>(spec.max_context - num_computed_);
   if (tokens.size() > room) {
-    return Error(Code::kInvalid, "%zu tokens after %d do not fit the model's context of %d",
+    return Error(Code::kInvalid, "%zu tokens after %d do not fit the model's context length of %d",
                  tokens.size(), num_computed_, spec.max_context);
   }
   for (const Token token : tokens) {
     if (token >= 0 && token < spec.vocab_size) continue;
-    return Error(Code::kInvalid, "token %d is outside the vocabulary of %d", token,
+    return Error(Code::kInvalid, "token %d is outside the vocabulary of %d tokens", token,
                  spec.vocab_size);
   }
   const auto count = static_cast<int>(tokens.size());

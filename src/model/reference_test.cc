@@ -12,8 +12,8 @@
 namespace hearth {
 namespace {
 
+using ::hearth::testing::DataPath;
 using ::hearth::testing::ReadArray;
-using ::hearth::testing::SharedPath;
 using ::testing::HasSubstr;
 
 Result<Model> LoadShared(const std::string& path) {
@@ -49,7 +49,7 @@ double Nmse(std::span<const double> got, std::span<const double> want) {
 class TinyOss : public ::testing::TestWithParam<const char*> {
  protected:
   std::string path() const {
-    return SharedPath("golden/tiny-oss-" + std::string(GetParam()) + ".gguf");
+    return DataPath("golden/tiny-oss-" + std::string(GetParam()) + ".gguf");
   }
 };
 
@@ -58,14 +58,14 @@ TEST_P(TinyOss, MatchesTheGoldenLogits) {
   Result<Model> model = LoadShared(path());
   ASSERT_TRUE(model.ok()) << model.status().message();
   ASSERT_TRUE(CheckWeights(*model).ok());
-  const auto tokens = ReadArray<Token>(SharedPath("golden/tiny-oss-tokens.i32"));
+  const auto tokens = ReadArray<Token>(DataPath("golden/tiny-oss-tokens.i32"));
   ASSERT_EQ(tokens.size(), 600u);
   EXPECT_LE(Nmse(Logits(*model, tokens, 600),
-                 ReadArray<double>(SharedPath("golden/tiny-oss-logits-ref.f64"))),
+                 ReadArray<double>(DataPath("golden/tiny-oss-logits-ref.f64"))),
             1e-20);
   model->spec.rope.yarn_truncate = true;
   EXPECT_LE(Nmse(Logits(*model, tokens, 600),
-                 ReadArray<double>(SharedPath("golden/tiny-oss-logits-floorceil.f64"))),
+                 ReadArray<double>(DataPath("golden/tiny-oss-logits-floorceil.f64"))),
             1e-20);
 }
 
@@ -74,7 +74,7 @@ TEST_P(TinyOss, PiecesGiveTheSameBits) {
   HEARTH_SKIP_WITHOUT(path());
   Result<Model> model = LoadShared(path());
   ASSERT_TRUE(model.ok()) << model.status().message();
-  auto tokens = ReadArray<Token>(SharedPath("golden/tiny-oss-tokens.i32"));
+  auto tokens = ReadArray<Token>(DataPath("golden/tiny-oss-tokens.i32"));
   tokens.resize(50);
   const std::vector<double> whole = Logits(*model, tokens, 50);
   for (const size_t piece : {1, 3, 16, 49})
@@ -84,7 +84,7 @@ TEST_P(TinyOss, PiecesGiveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Formats, TinyOss, ::testing::Values("f32", "mxfp4"));
 
 TEST(Reference, LastRowIsTheLastOfAll) {
-  const std::string path = SharedPath("models/stories15M-q8_0.gguf");
+  const std::string path = DataPath("models/stories15M-q8_0.gguf");
   HEARTH_SKIP_WITHOUT(path);
   Result<Model> model = LoadShared(path);
   ASSERT_TRUE(model.ok()) << model.status().message();
@@ -105,7 +105,7 @@ TEST(Reference, LastRowIsTheLastOfAll) {
 }
 
 TEST(Reference, RefusesWhatDoesNotFitAndAppendsNothing) {
-  const std::string path = SharedPath("models/stories15M-q8_0.gguf");
+  const std::string path = DataPath("models/stories15M-q8_0.gguf");
   HEARTH_SKIP_WITHOUT(path);
   Result<Model> model = LoadShared(path);
   ASSERT_TRUE(model.ok()) << model.status().message();
@@ -118,12 +118,12 @@ TEST(Reference, RefusesWhatDoesNotFitAndAppendsNothing) {
   }
   const std::vector<Token> too_long(257, 1);
   EXPECT_THAT(reference.Append(too_long, Reference::Wanted::kEveryRow, emit).message(),
-              HasSubstr("257 tokens after 0 do not fit the model's context of 256"));
+              HasSubstr("257 tokens after 0 do not fit the model's context length of 256"));
   EXPECT_EQ(reference.num_computed(), 0);
 }
 
 TEST(Reference, ShowsNamedPoints) {
-  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  const std::string path = DataPath("golden/tiny-oss-mxfp4.gguf");
   HEARTH_SKIP_WITHOUT(path);
   Result<Model> model = LoadShared(path);
   ASSERT_TRUE(model.ok()) << model.status().message();

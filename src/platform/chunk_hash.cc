@@ -3,8 +3,10 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/result.h"
 
 namespace hearth {
@@ -55,20 +57,67 @@ ChunkHash PlainHash(std::span<const std::byte> bytes, size_t quarter) {
   return hash;
 }
 
-}  // namespace
-
-uint32_t PlainCrc32c(std::span<const std::byte> bytes) {
-  uint32_t sum = 0xffffffffu;
+// `sum` before its last inversion, continued.
+uint32_t PlainMore(uint32_t sum, std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) {
     sum = (sum >> 8) ^ kTable[(sum ^ static_cast<uint8_t>(byte)) & 0xff];
   }
-  return ~sum;
+  return sum;
 }
+
+[[gnu::target("sse4.2")]] uint32_t FastMore(uint32_t before, std::span<const std::byte> bytes) {
+  uint64_t sum = before;
+  while (bytes.size() >= kWord) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data(), kWord);
+    sum = _mm_crc32_u64(sum, word);
+    bytes = bytes.subspan(kWord);
+  }
+  for (const std::byte left : bytes) {
+    sum = _mm_crc32_u8(static_cast<uint32_t>(sum), static_cast<uint8_t>(left));
+  }
+  return static_cast<uint32_t>(sum);
+}
+
+bool HasInstruction() {
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  return has_instruction;
+}
+
+constexpr uint32_t kStart = 0xffffffffu;
+
+}  // namespace
+
+uint32_t PlainCrc32c(std::span<const std::byte> bytes) { return ~PlainMore(kStart, bytes); }
 
 ChunkHash HashOf(std::span<const std::byte> bytes) {
   const size_t quarter = bytes.size() / kLanes / kWord * kWord;
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-  return has_instruction ? FastHash(bytes, quarter) : PlainHash(bytes, quarter);
+  return HasInstruction() ? FastHash(bytes, quarter) : PlainHash(bytes, quarter);
+}
+
+ChunkHasher::ChunkHasher(uint64_t num_bytes)
+    : num_bytes_(num_bytes), quarter_(num_bytes / kLanes / kWord * kWord) {
+  sums_.fill(kStart);
+}
+
+void ChunkHasher::Add(std::span<const std::byte> bytes) {
+  HEARTH_CHECK(bytes.size() <= num_bytes_ - num_added_);
+  while (!bytes.empty()) {
+    const uint64_t lane = quarter_ == 0 ? kLanes - 1 : std::min(num_added_ / quarter_, kLanes - 1);
+    const uint64_t end = lane + 1 < kLanes ? (lane + 1) * quarter_ : num_bytes_;
+    const std::span<const std::byte> piece =
+        bytes.first(std::min<uint64_t>(bytes.size(), end - num_added_));
+    sums_[lane] = HasInstruction() ? FastMore(sums_[lane], piece) : PlainMore(sums_[lane], piece);
+    num_added_ += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+ChunkHash ChunkHasher::Finish() const {
+  HEARTH_CHECK(num_added_ == num_bytes_);
+  ChunkHash hash = sums_;
+  for (uint32_t& sum : hash) sum = ~sum;
+  return hash;
 }
 
 std::string HexOf(const ChunkHash& hash) {

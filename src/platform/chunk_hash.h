@@ -16,6 +16,21 @@ using ChunkHash = std::array<uint32_t, 4>;
 ChunkHash HashOf(std::span<const std::byte> bytes);
 std::string HexOf(const ChunkHash& hash);
 
+// The same of bytes that come one after the other, in pieces of any size.
+class ChunkHasher {
+ public:
+  explicit ChunkHasher(uint64_t num_bytes);  // in all
+  void Add(std::span<const std::byte> bytes);
+  uint64_t num_added() const { return num_added_; }
+  // Once all bytes were added.
+  ChunkHash Finish() const;
+
+ private:
+  uint64_t num_bytes_, quarter_;
+  uint64_t num_added_ = 0;
+  ChunkHash sums_;
+};
+
 // The plain CRC-32C (Castagnoli) of `bytes`, a bit at a time by table: the definition, and what
 // runs where the processor has no instruction for it.
 uint32_t PlainCrc32c(std::span<const std::byte> bytes);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,22 @@ TEST(ChunkHash, IsFourPlainSumsOfQuarters) {
         PlainCrc32c(all.subspan(0, quarter)), PlainCrc32c(all.subspan(quarter, quarter)),
         PlainCrc32c(all.subspan(2 * quarter, quarter)), PlainCrc32c(all.subspan(3 * quarter))};
     EXPECT_EQ(HashOf(bytes), want) << size;
+  }
+}
+
+TEST(ChunkHash, OfPiecesIsThatOfTheWhole) {
+  std::mt19937 random(2);
+  for (const size_t size : {0, 1, 31, 32, 33, 100, 4096, 65537}) {
+    std::vector<std::byte> bytes(size);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    for (const size_t step : {size_t{1}, size_t{3}, size_t{8}, size_t{1000}, size + 1}) {
+      ChunkHasher hasher(size);
+      for (size_t at = 0; at < size; at += step) {
+        hasher.Add(std::span(bytes).subspan(at, std::min(step, size - at)));
+      }
+      EXPECT_EQ(hasher.num_added(), size);
+      EXPECT_EQ(hasher.Finish(), HashOf(bytes)) << size << " by " << step;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include "platform/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,13 @@ namespace {
 Status OsError(const std::string& path, const char* doing) {
   const int why = errno;
   const Code code = why == ENOENT || why == ENOTDIR ? Code::kNotFound : Code::kIo;
-  return Error(code, "%s: %s: %s", path.c_str(), doing, std::strerror(why));
+  const bool creates = std::string_view(doing) == "cannot create";
+  const char* hint = why == EACCES    ? "; change its mode or owner, or run as a user that may"
+                     : why == ENOMEM  ? "; raise the limit on address space (ulimit -v)"
+                     : why == ENOTDIR ? "; a part of this path is a file, not a folder"
+                     : why == ENOENT && creates ? "; make the folder first"
+                                                : "";
+  return Error(code, "%s: %s: %s%s", path.c_str(), doing, std::strerror(why), hint);
 }
 
 // An open descriptor that closes itself.
@@ -37,6 +44,12 @@ class Descriptor {
   int fd_;
 };
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 // Opens a regular file for reading and tells its size. O_NONBLOCK, so that a FIFO handed to us as
 // a model is refused by the type check instead of blocking in open().
 Result<uint64_t> SizeOfRegular(const Descriptor& file, const std::string& path) {
@@ -44,7 +57,7 @@ Result<uint64_t> SizeOfRegular(const Descriptor& file, const std::string& path) 
   struct stat info;
   if (::fstat(file.get(), &info) != 0) return OsError(path, "cannot stat");
   if (!S_ISREG(info.st_mode)) {
-    return Error(Code::kInvalid, "%s: not a regular file", path.c_str());
+    return Error(Code::kInvalid, "%s: not a regular file; expected a file on disk", path.c_str());
   }
   return static_cast<uint64_t>(info.st_size);
 }
@@ -59,7 +72,8 @@ Status TooLong(const std::string& path, uint64_t size, size_t max_bytes) {
 Result<MappedFile> MappedFile::Open(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   HEARTH_ASSIGN(const uint64_t size, SizeOfRegular(file, path));
-  if (size == 0) return Error(Code::kCorrupt, "%s: the file is empty", path.c_str());
+  if (size == 0)
+    return Error(Code::kCorrupt, "%s: the file is empty; download it again", path.c_str());
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) return OsError(path, "cannot map");
   return MappedFile(path, {static_cast<const std::byte*>(address), size});
@@ -131,11 +145,21 @@ std::string ReadKernelText(const std::string& path, size_t max_bytes) {
   return text.ok() ? *std::move(text) : std::string();
 }
 
-Result<DraftFile> DraftFile::Create(const std::string& path, uint64_t num_bytes) {
+Result<DraftFile> DraftFile::Create(const std::string& path, uint64_t num_bytes,
+                                    FileReaders readers) {
   const std::string name = path + ".tmp";
-  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+                                readers == FileReaders::kOwner ? 0600 : 0644);
   if (descriptor < 0) return OsError(name, "cannot create");
   DraftFile draft(path, descriptor);
+  if (readers == FileReaders::kOwner) {
+    struct stat before;
+    const bool exists = ::stat(path.c_str(), &before) == 0;
+    // Also of a draft that somebody left behind.
+    if (::fchmod(descriptor, exists ? before.st_mode & 0777 : 0600) != 0) {
+      return OsError(name, "cannot set the mode");
+    }
+  }
   if (num_bytes == 0) return draft;
   // Not every file system can; what matters is whether the disk says it is full.
   const int why = ::posix_fallocate(descriptor, 0, static_cast<off_t>(num_bytes));
@@ -171,11 +195,32 @@ Status DraftFile::Keep() {
   if (::fsync(descriptor_) != 0) return OsError(path_, "cannot sync");
   if (::rename(draft().c_str(), path_.c_str()) != 0) return OsError(path_, "cannot replace");
   ::close(std::exchange(descriptor_, -1));
+  // The new name too must outlive a power cut; where a folder cannot be synced, it may be the old.
+  const Descriptor folder(::open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) static_cast<void>(::fsync(folder.get()));
   return Status();
 }
 
-Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes) {
-  HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path, 0));
+Result<FolderLock> FolderLock::Take(const std::string& path_of_file) {
+  const std::string folder = FolderOf(path_of_file);
+  FolderLock lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock.descriptor_ < 0) return OsError(folder, "cannot open");
+  while (::flock(lock.descriptor_, LOCK_EX) != 0) {
+    if (errno != EINTR) return OsError(folder, "cannot lock");
+  }
+  return lock;
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes,
+                           FileReaders readers) {
+  HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path, 0, readers));
   HEARTH_TRY(draft.WriteAt(0, bytes));
   return draft.Keep();
 }

@@ -33,12 +33,16 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+enum class FileReaders : unsigned char { kAll, kOwner };
+
 // A file on its way to replace another: written beside it under another name, and gone again unless
 // it was kept. Thread: one.
 class DraftFile {
  public:
-  // Reserves `num_bytes` where the file system can, so that a full disk is known at once.
-  static Result<DraftFile> Create(const std::string& path, uint64_t num_bytes);
+  // Reserves `num_bytes` where the file system can, so that a full disk is known at once. With
+  // kOwner a new file is its owner's alone; one that is replaced keeps its mode.
+  static Result<DraftFile> Create(const std::string& path, uint64_t num_bytes,
+                                  FileReaders readers = FileReaders::kAll);
   DraftFile(DraftFile&& other) noexcept;
   DraftFile& operator=(DraftFile&&) = delete;
   ~DraftFile();
@@ -53,13 +57,29 @@ class DraftFile {
   int descriptor_;  // -1 once kept or moved away
 };
 
+// The folder of a file, for this process alone until this goes: whoever reads a file to write it
+// changed takes it first, so that of two changes none is lost. No file is left behind. Thread: one.
+class FolderLock {
+ public:
+  // Waits for whoever has it.
+  static Result<FolderLock> Take(const std::string& path_of_file);
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock();
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
 // The whole file as text; larger than `max_bytes` is an error, not a cut.
 Result<std::string> ReadTextFile(const std::string& path, size_t max_bytes);
 // A file of the kernel (/proc, /sys, a cgroup); one that is absent, unreadable or
 // longer is an empty text.
 std::string ReadKernelText(const std::string& path, size_t max_bytes);
 // Replaces the file's content in one step: a reader sees the old bytes or the new ones.
-Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes);
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes,
+                           FileReaders readers = FileReaders::kAll);
 bool IsDirectory(const std::string& path);
 bool FileExists(const std::string& path);
 

@@ -5,9 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
+
+#include "testing/temp_dir.h"
 
 namespace hearth {
 namespace {
@@ -127,6 +133,19 @@ TEST_F(FileTest, ReplacesAtomically) {
   EXPECT_EQ(*ReadTextFile(path, 100), "");
 }
 
+TEST_F(FileTest, WhatIsForItsOwnerIsReadByNobodyElse) {
+  namespace fs = std::filesystem;
+  const auto mode = [](const std::string& path) { return fs::status(path).permissions(); };
+  const std::string path = Path("secret");
+  Write("secret.tmp", "left behind, for all to read");
+  ASSERT_TRUE(WriteFileAtomically(path, Bytes("x"), FileReaders::kOwner).ok());
+  EXPECT_EQ(mode(path), fs::perms::owner_read | fs::perms::owner_write);
+  // Somebody let a group read it: that stays.
+  fs::permissions(path, fs::perms::group_read, fs::perm_options::add);
+  ASSERT_TRUE(WriteFileAtomically(path, Bytes("y"), FileReaders::kOwner).ok());
+  EXPECT_EQ(mode(path), fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
+}
+
 TEST_F(FileTest, AFailedReplacementLeavesNothingBehind) {
   EXPECT_EQ(WriteFileAtomically(Path("no/such/folder"), Bytes("x")).code(), Code::kNotFound);
   ASSERT_TRUE(std::filesystem::create_directory(Path("folder")));
@@ -150,6 +169,32 @@ TEST_F(FileTest, TellsWhatIsThere) {
   EXPECT_FALSE(IsDirectory(Write("a", "x")));
   EXPECT_TRUE(FileExists(Path("a")));
   EXPECT_FALSE(FileExists(Path("b")));
+}
+
+TEST(FolderLock, IsHeldByOneAtATime) {
+  const testing::TempDir dir;
+  constexpr int kThreads = 4, kRounds = 50;
+  std::vector<std::thread> threads;
+  std::atomic<int> inside = 0, most = 0;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        auto lock = FolderLock::Take(dir.Path("a"));
+        ASSERT_TRUE(lock.ok()) << lock.status().message();
+        most = std::max<int>(most, ++inside);
+        std::this_thread::yield();
+        --inside;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path())) << "nothing is left behind";
+}
+
+TEST(FolderLock, SaysWhatCannotBeLocked) {
+  const testing::TempDir dir;
+  EXPECT_EQ(FolderLock::Take(dir.Path("no/such")).status().code(), Code::kNotFound);
 }
 
 }  // namespace

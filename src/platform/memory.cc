@@ -18,7 +18,9 @@ Result<LargeBuffer> LargeBuffer::Make(size_t num_bytes) {
   // mmap aligns to small pages only: take room for moving the start up, and give back the rest.
   const auto length = Checked(num_bytes).AlignedUp(kAlignment).value();
   const auto room = (Checked(num_bytes).AlignedUp(kAlignment) + kAlignment).value();
-  if (!room) return Error(Code::kExhausted, "no memory of %zu bytes exists", num_bytes);
+  if (!room)
+    return Error(Code::kExhausted, "%zu bytes of memory are more than this machine can address",
+                 num_bytes);
   void* found = ::mmap(nullptr, *room, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) {
@@ -47,12 +49,30 @@ LargeBuffer::~LargeBuffer() {
   if (length > 0) ::munmap(bytes_.data(), length);
 }
 
+Status LargeBuffer::Take(size_t offset, size_t num_bytes) {
+  HEARTH_CHECK(offset <= bytes_.size() && num_bytes <= bytes_.size() - offset);
+  constexpr size_t kPage = 4096;
+  const size_t begin = offset / kPage * kPage, size = offset + num_bytes - begin;
+  if (size == 0 || ::madvise(bytes_.data() + begin, size, MADV_POPULATE_WRITE) == 0)
+    return Status();
+  if (errno != EINVAL) {
+    return Error(Code::kExhausted, "cannot take %zu bytes of memory: %s", size,
+                 std::strerror(errno));
+  }
+  // A kernel before 5.14: the same by hand, where lack of memory is told by a signal.
+  for (size_t at = begin; at < begin + size; at += kPage) {
+    auto* byte = reinterpret_cast<volatile std::byte*>(bytes_.data() + at);
+    *byte = *byte;
+  }
+  return Status();
+}
+
 Result<SparseBytes> SparseBytes::Make(size_t num_bytes) {
   if (num_bytes == 0) return Error(Code::kInvalid, "0 bytes of address space");
   void* found =
       ::mmap(nullptr, num_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) {
-    return Error(Code::kExhausted, "no address space of %zu bytes: %s", num_bytes,
+    return Error(Code::kExhausted, "cannot reserve %zu bytes of address space: %s", num_bytes,
                  std::strerror(errno));
   }
   return SparseBytes({static_cast<std::byte*>(found), num_bytes});

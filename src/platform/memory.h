@@ -23,6 +23,10 @@ class LargeBuffer {
   std::span<std::byte> bytes() { return bytes_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Takes the memory of the part that begins at `offset` now; the contents stay. kExhausted when
+  // the system has none. Thread: any, for different parts at the same time.
+  Status Take(size_t offset, size_t num_bytes);
+
  private:
   explicit LargeBuffer(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;

@@ -2,6 +2,7 @@
 #include "platform/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -45,6 +46,20 @@ TEST(LargeBuffer, RefusesWhatCannotBe) {
   EXPECT_EQ(LargeBuffer::Make(SIZE_MAX).status().code(), Code::kExhausted);
   EXPECT_EQ(LargeBuffer::Make(SIZE_MAX / 2).status().code(), Code::kExhausted);
   EXPECT_EQ(LargeBuffer::Make(size_t{1} << 60).status().code(), Code::kExhausted);
+}
+
+TEST(LargeBuffer, TakesAPartAndKeepsWhatIsInIt) {
+  Result<LargeBuffer> buffer = LargeBuffer::Make(size_t{64} << 20);
+  ASSERT_TRUE(buffer.ok());
+  const auto bytes = buffer->bytes();
+  bytes[100] = std::byte{7};
+  ASSERT_TRUE(buffer->Take(50, size_t{8} << 20).ok());
+  EXPECT_EQ(bytes[100], std::byte{7});
+  std::vector<unsigned char> pages(bytes.size() / 4096);
+  ASSERT_EQ(::mincore(bytes.data(), bytes.size(), pages.data()), 0);
+  for (size_t i = 0; i < 2048; ++i) EXPECT_EQ(pages[i] & 1, 1) << i;
+  EXPECT_EQ(pages.back() & 1, 0) << "nobody asked for that part";
+  EXPECT_TRUE(buffer->Take(0, 0).ok());
 }
 
 uint64_t AddressSpacePages() {

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/thread_name.h"
 #include "platform/topology.h"
 
 namespace hearth {
@@ -70,7 +71,7 @@ ThreadPool::~ThreadPool() {
   workers_.clear();  // joins, while what the workers look at still exists
 }
 
-void ThreadPool::RunShare(int worker) const {
+void ThreadPool::RunShare(int worker) const noexcept {
   const int64_t grains = (int64_t{n_} + grain_ - 1) / grain_;
   const auto edge = [&](int64_t w) {
     return static_cast<int>(std::min<int64_t>(n_, grains * w / size() * grain_));
@@ -107,6 +108,7 @@ int ThreadPool::TakePiece(int owner, bool first) {
 }
 
 void ThreadPool::Work(int worker) {
+  NameThread("compute");
   uint32_t seen = 0;
   for (;;) {
     WaitWhile(epoch_, seen, num_spins_.load(std::memory_order_relaxed));

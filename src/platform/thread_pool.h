@@ -73,7 +73,8 @@ class ThreadPool {
   using Call = void (*)(void* body, Range range, int worker);
   void RunErased(int n, int grain, Call call, void* body);
   void Work(int worker);
-  void RunShare(int worker) const;
+  // What throws here ends the process: the others' shares use what its caller would take away.
+  void RunShare(int worker) const noexcept;
   void DealPieces(int count);
   // The first or the last piece that is left of a share, or -1.
   int TakePiece(int owner, bool first);

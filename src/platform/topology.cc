@@ -3,9 +3,11 @@
 
 #include <hwloc.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,38 +22,40 @@ namespace {
 // The kernel's texts about groups and mounts; more than this is nothing we understand.
 std::string LimitText(const std::string& path) { return ReadKernelText(path, size_t{1} << 20); }
 
+using Machine = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
+
+// What hwloc knows of this system; null when it knows nothing.
+Machine LoadMachine(unsigned long flags) {
+  hwloc_topology_t machine = nullptr;
+  if (hwloc_topology_init(&machine) != 0) return {nullptr, hwloc_topology_destroy};
+  Machine owned(machine, hwloc_topology_destroy);
+  hwloc_topology_set_flags(machine, flags | HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
+  if (hwloc_topology_load(machine) != 0) owned.reset();
+  return owned;
+}
+
 std::vector<CpuPlace> ReadMachineCpus() {
   std::vector<CpuPlace> cpus;
-  hwloc_topology_t machine = nullptr;
-  if (hwloc_topology_init(&machine) != 0) return cpus;
   // The caller's binding is neither asked nor changed: the answer is for every thread.
-  hwloc_topology_set_flags(
-      machine, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
-  if (hwloc_topology_load(machine) == 0) {
-    const int count = hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_PU);
-    for (int i = 0; i < count; ++i) {
-      hwloc_obj_t cpu = hwloc_get_obj_by_type(machine, HWLOC_OBJ_PU, static_cast<unsigned>(i));
-      hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(machine, HWLOC_OBJ_CORE, cpu);
-      if (core == nullptr) continue;  // then it counts as a core
-      cpus.push_back({static_cast<int>(cpu->os_index), static_cast<int>(core->logical_index)});
-    }
+  const Machine machine = LoadMachine(HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  if (!machine) return cpus;
+  const int count = hwloc_get_nbobjs_by_type(machine.get(), HWLOC_OBJ_PU);
+  for (int i = 0; i < count; ++i) {
+    hwloc_obj_t cpu = hwloc_get_obj_by_type(machine.get(), HWLOC_OBJ_PU, static_cast<unsigned>(i));
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(machine.get(), HWLOC_OBJ_CORE, cpu);
+    if (core == nullptr) continue;  // then it counts as a core
+    cpus.push_back({static_cast<int>(cpu->os_index), static_cast<int>(core->logical_index)});
   }
-  hwloc_topology_destroy(machine);
   return cpus;
 }
 
 void CountCoresAndNodes(Topology& found) {
   found.num_cores = found.num_cpus;
-  hwloc_topology_t machine = nullptr;
-  if (hwloc_topology_init(&machine) != 0) return;
-  hwloc_topology_set_flags(
-      machine, HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING | HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
-  if (hwloc_topology_load(machine) == 0) {
-    const int cores = hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_CORE);
-    if (cores > 0) found.num_cores = std::min(cores, found.num_cpus);
-    found.num_numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_NUMANODE));
-  }
-  hwloc_topology_destroy(machine);
+  const Machine machine = LoadMachine(HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
+  if (!machine) return;
+  const int cores = hwloc_get_nbobjs_by_type(machine.get(), HWLOC_OBJ_CORE);
+  if (cores > 0) found.num_cores = std::min(cores, found.num_cpus);
+  found.num_numa_nodes = std::max(1, hwloc_get_nbobjs_by_type(machine.get(), HWLOC_OBJ_NUMANODE));
 }
 
 // The smaller of two limits, either of which may be absent.
@@ -61,7 +65,19 @@ std::optional<T> Tighter(std::optional<T> a, std::optional<T> b) {
   return std::min(*a, *b);
 }
 
+// What `ulimit -v` leaves of the address space. What is reserved counts there, used or not.
+std::optional<uint64_t> AddressSpaceLeft() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const std::string sizes = LimitText("/proc/self/statm");  // the first is all that is mapped
+  uint64_t pages = 0;
+  std::from_chars(sizes.data(), sizes.data() + sizes.size(), pages);
+  const uint64_t mapped = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
+}
+
 void ReadLimits(Topology& found) {
+  found.memory_limit_bytes = AddressSpaceLeft();
   const std::string self = LimitText("/proc/self/cgroup");
   const std::string mounts = LimitText("/proc/self/mountinfo");
   if (const auto cpu = FindCgroup(self, mounts, "cpu")) {

@@ -9,12 +9,13 @@ namespace hearth {
 
 // A plain record, read once at start-up. Every count is at least 1.
 struct Topology {
-  int num_cpus = 1;                            // logical processors that our affinity allows
-  int num_cores = 1;                           // physical cores among them
-  int num_numa_nodes = 1;                      // memory nodes beside them
-  std::optional<double> cpu_quota;             // processors' worth of time per period, by cgroup
-  uint64_t memory_bytes = 0;                   // of the whole machine
-  std::optional<uint64_t> memory_limit_bytes;  // the tightest of our cgroup and its parents
+  int num_cpus = 1;                 // logical processors that our affinity allows
+  int num_cores = 1;                // physical cores among them
+  int num_numa_nodes = 1;           // memory nodes beside them
+  std::optional<double> cpu_quota;  // processors' worth of time per period, by cgroup
+  uint64_t memory_bytes = 0;        // of the whole machine
+  // The tightest of our cgroup, its parents, and what is left of the address space (ulimit -v).
+  std::optional<uint64_t> memory_limit_bytes;
 
   // One thread per core, and no more than the quota pays for: a throttled thread holds up a step.
   int useful_threads() const;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 #include <thread>
 #include <vector>
@@ -43,6 +46,21 @@ TEST(Topology, ThisMachineIsPlausible) {
   EXPECT_GE(machine.num_numa_nodes, 1);
   EXPECT_GT(machine.memory_bytes, uint64_t{64} << 20);
   EXPECT_GT(machine.usable_memory_bytes(), 0u);
+}
+
+TEST(Topology, KnowsWhatTheAddressSpaceLeaves) {
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit limit = before;
+  const uint64_t room = uint64_t{256} << 20;
+  limit.rlim_cur = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + room;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  const uint64_t usable = ReadTopology().usable_memory_bytes();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_LE(usable, room);
+  EXPECT_GT(usable, room / 2);
 }
 
 TEST(Topology, FollowsTheAffinityMask) {

@@ -12,9 +12,24 @@ namespace {
 constexpr double kLeft = 74, kRight = 28, kTop = 64, kBottom = 58;
 constexpr double kLegendRow = 20;
 
-void DrawTitles(Svg& svg, const std::string& title, const std::string& subtitle) {
-  svg.Text({20, 28}, title, {.size = 16, .bold = true});
-  svg.Text({20, 47}, subtitle, {.size = 12, .colour = kFaint});
+// A line of its own below everything, so that it meets no label.
+constexpr double kFoot = 20;
+double FootOf(const std::string& where) { return where.empty() ? 0 : kFoot; }
+
+// What Plot and BarPlot have in common: what it is, which way is good, where and when.
+template <typename Picture>
+void DrawFrameTexts(Svg& svg, const Picture& plot, double height) {
+  svg.Text({20, 28}, plot.title, {.size = 16, .bold = true});
+  svg.Text({20, 47}, plot.subtitle, {.size = 12, .colour = kFaint});
+  if (plot.better != Better::kNeither) {
+    svg.Text({plot.width - kRight, 47},
+             plot.better == Better::kLower ? "lower is better" : "higher is better",
+             {.size = 12, .anchor = Anchor::kEnd, .bold = true});
+  }
+  if (!plot.where.empty()) {
+    svg.Text({plot.width - kRight, height - 8}, plot.where,
+             {.size = 11, .anchor = Anchor::kEnd, .colour = kFaint});
+  }
 }
 
 struct Frame {
@@ -144,8 +159,9 @@ double DrawLegend(Svg& svg, const Plot& plot) {
 }  // namespace
 
 std::string DrawPlot(const Plot& plot) {
-  Svg svg(plot.width, plot.height, plot.title);
-  DrawTitles(svg, plot.title, plot.subtitle);
+  const double height = plot.height + FootOf(plot.where);
+  Svg svg(plot.width, height, plot.title);
+  DrawFrameTexts(svg, plot, height);
   const double top = DrawLegend(svg, plot);
   std::vector<double> xs, ys;
   for (const Series& series : plot.series) {
@@ -176,8 +192,9 @@ std::string DrawBars(const BarPlot& plot) {
   const double left = 30 + kLetter * static_cast<double>(longest);
   const double right = plot.width - 150, top = kTop + (plot.limit ? 18 : 0);
   const double bottom = top + kRow * static_cast<double>(plot.bars.size());
-  Svg svg(plot.width, bottom + 52, plot.title);
-  DrawTitles(svg, plot.title, plot.subtitle);
+  const double height = bottom + 52 + FootOf(plot.where);
+  Svg svg(plot.width, height, plot.title);
+  DrawFrameTexts(svg, plot, height);
   const Axis axis({.label = plot.unit}, values, left, right);
   for (const Tick& tick : axis.ticks()) {
     const double x = axis.At(tick.value);
@@ -216,6 +233,7 @@ Plot PercentilePlot(std::string title, std::string value_label,
   constexpr double kLogFrom = 30;  // a decade and a half
   Plot plot;
   plot.title = std::move(title);
+  plot.better = Better::kLower;
   plot.x = {.label = "percentile", .scale = Scale::kNines};
   plot.y.label = std::move(value_label);
   double least = INFINITY, most = 0;

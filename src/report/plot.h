@@ -9,6 +9,9 @@
 #include "report/svg.h"
 namespace hearth {
 
+// Which way is good, for readers who do not know the measure.
+enum class Better : unsigned char { kNeither, kLower, kHigher };
+
 struct Series {
   std::string name = {};  // in the legend; empty for none
   std::vector<Point> points = {};
@@ -21,6 +24,8 @@ struct Series {
 };
 struct Plot {
   std::string title = {}, subtitle = {};
+  Better better = Better::kNeither;
+  std::string where = {};  // the machine and the date, below the picture
   AxisSpec x = {}, y = {};
   std::vector<Series> series = {};
   double width = 760, height = 420;
@@ -36,16 +41,18 @@ struct Bar {
 };
 struct BarPlot {
   std::string title = {}, subtitle = {};
+  Better better = Better::kNeither;
+  std::string where = {};
   std::string unit = {};
   std::vector<Bar> bars = {};
-  std::optional<double> limit = {};  // a dashed line, e.g. the yardstick
+  std::optional<double> limit = {};  // a dashed line, e.g. the roofline
   std::string limit_name = {};
   double width = 760;
 };
 std::string DrawBars(const BarPlot& plot);
 
 // A line per list of values: which share of them stays below which value. Values on a log axis when
-// they span more than a decade and a half.
+// they span more than a decade and a half. For waits: lower is better.
 struct Distribution {
   std::string name = {};
   std::vector<double> values = {};

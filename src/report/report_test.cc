@@ -172,6 +172,31 @@ TEST(Plot, BarsAreAsLongAsTheirValues) {
   EXPECT_EQ(Count(svg, "stroke-dasharray"), 1);
 }
 
+// The height that an SVG says it has.
+double HeightOf(const std::string& svg) {
+  return std::stod(svg.substr(svg.find(" height=\"") + 9));
+}
+
+TEST(Plot, SaysWhichWayIsGoodAndWhereItWasMeasured) {
+  Plot plot{.title = "t", .better = Better::kLower, .x = {}, .y = {}};
+  plot.series.push_back({.name = "", .points = {{0, 1}, {1, 2}}});
+  const std::string bare = DrawPlot(plot);
+  EXPECT_THAT(bare, HasSubstr(">lower is better</text>"));
+  plot.where = "a <CPU>, 2026-11-16";
+  const std::string placed = DrawPlot(plot);
+  EXPECT_THAT(placed, HasSubstr(">a &lt;CPU&gt;, 2026-11-16</text>"));
+  EXPECT_GT(HeightOf(placed), HeightOf(bare));  // it has a line of its own
+  plot.better = Better::kNeither;
+  EXPECT_THAT(DrawPlot(plot), Not(HasSubstr("is better")));
+
+  BarPlot bars{.title = "t", .better = Better::kHigher, .bars = {{.label = "one", .value = 5}}};
+  const std::string low = DrawBars(bars);
+  EXPECT_THAT(low, HasSubstr(">higher is better</text>"));
+  bars.where = "box, 2026-11-16";
+  EXPECT_THAT(DrawBars(bars), HasSubstr(">box, 2026-11-16</text>"));
+  EXPECT_GT(HeightOf(DrawBars(bars)), HeightOf(low));
+}
+
 TEST(Plot, PercentilesAreSortedAndUseALogAxisForLongTails) {
   const Plot flat = PercentilePlot("t", "ms", {{"a", {3, 1, 2}}});
   ASSERT_EQ(flat.series.size(), 1u);
@@ -182,6 +207,7 @@ TEST(Plot, PercentilesAreSortedAndUseALogAxisForLongTails) {
   EXPECT_EQ(PercentilePlot("t", "ms", {{"a", {1, 2, 100}}}).y.scale, Scale::kLog);
   EXPECT_EQ(PercentilePlot("t", "ms", {{"a", {0, 2, 100}}}).y.scale, Scale::kLinear);
   EXPECT_THAT(DrawPlot(flat), HasSubstr("<polyline"));
+  EXPECT_THAT(DrawPlot(flat), HasSubstr("lower is better"));
 }
 
 TEST(HtmlPage, StandsAloneAndEscapes) {

@@ -17,12 +17,12 @@ template <class Number>
 Status InRange(const char* field, Number number, double low, double high) {
   const auto value = static_cast<double>(number);
   if (value >= low && value <= high) return Status();
-  return Error(Code::kInvalid, "%s: %g is not between %g and %g", field, value, low, high);
+  return Error(Code::kInvalid, "%s: %.10g is not between %.10g and %.10g", field, value, low, high);
 }
 
 Status AtMost(const char* field, size_t count, size_t limit) {
   if (count <= limit) return Status();
-  return Error(Code::kInvalid, "%s: %zu entries, at most %zu are allowed", field, count, limit);
+  return Error(Code::kInvalid, "%s: %zu entries; the limit is %zu", field, count, limit);
 }
 
 Status IsToken(const char* field, Token token, int vocab_size) {

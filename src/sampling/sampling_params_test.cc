@@ -91,7 +91,7 @@ TEST(Validate, TokensAreInTheVocabularyAndListsAreShort) {
   params.logit_bias = {{99, 101.0f}};
   EXPECT_THAT(Validate(params, 100).message(), StartsWith("logit_bias: 101"));
   params.logit_bias.assign(1025, {0, 0.0f});
-  EXPECT_EQ(Validate(params, 100).message(), "logit_bias: 1025 entries, at most 1024 are allowed");
+  EXPECT_EQ(Validate(params, 100).message(), "logit_bias: 1025 entries; the limit is 1024");
   params.logit_bias.clear();
   for (auto* list : {&params.stop_tokens, &params.eos_tokens, &params.dry_breakers}) {
     *list = {0, 99};

@@ -2,14 +2,12 @@
 #include "server/api_docs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "server/dialects/chat/chat_request.h"
-#include "server/dialects/completions/completion_dialect.h"
-#include "server/dialects/embeddings/embedding_dialect.h"
-#include "server/dialects/messages/anthropic_request.h"
-#include "server/dialects/responses/responses_request.h"
-#include "server/token_routes.h"
+#include "base/check.h"
+#include "server/all_dialects.h"
+#include "server/turns/response_store.h"
 
 namespace hearth {
 namespace {
@@ -17,7 +15,10 @@ namespace {
 constexpr const char* kOpening = R"(# The API
 
 *Made by `hearth api-docs` from the tables that the server reads requests with: a field that is not
-on this page is refused by its name, and one that is here does what is said.*
+on this page is refused by its name, and one that is here does what is said. With `hearth serve
+--unknown-fields warn` fields that are not here are ignored instead, and so are the settings of other
+engines that are refused below as not implemented: the header `x-hearth-ignored-fields` and the log name
+them. Members of known objects stay checked.*
 
 Bodies are JSON of at most 4 MiB, 64 levels and 200,000 values, in valid UTF-8, without double
 names. Where a key is needed it comes as `Authorization: Bearer KEY` or `x-api-key: KEY`. `null`
@@ -32,13 +33,18 @@ means that a field is absent.
 | 400 | `invalid_json`, `unknown_parameter`, `unsupported_parameter`, null | the message names the field and what was expected |
 | 400 | `context_length_exceeded` | prompt and reply do not fit; the message has the numbers; nothing is ever cut |
 | 400 | `grammar_error` | what the reply must look like cannot be kept to; in a stream as its last event |
+| 400 | `invalid_event_id`, `not_a_stream`, `invalid_idempotency_key` | a header that cannot be used ([streams.md](streams.md)) |
 | 401 | `invalid_api_key` | no key, or one nobody has |
 | 403 | null | another host's or web page's name (see operate.md), or an admin's key is needed |
 | 404 | `model_not_found`, null | the message says what is served |
+| 409 | `model_pinned` | `/models/unload` of a model that stays |
+| 409 | `request_mismatch`, `reply_changed` | `Last-Event-ID` of another request's reply, or of one that this server would not compute again |
 | 413, 431 | null | a body or head beyond the limits |
+| 422 | `idempotency_key_reused` | an `Idempotency-Key` that was used with another request |
 | 429 | `overloaded` | the queue is full or the wait too long; `Retry-After` is computed from today's rates |
 | 429 | `rate_limit_exceeded` | more than the key may have (see operate.md); `Retry-After` is computed |
 | 501 | `not_implemented` | a path that other servers have |
+| 503 | `model_not_loaded` | the model cannot be loaded; the message says why; in a stream that has begun as its last event |
 | 503 | `shutting_down`, `shutdown` | it drains |
 | 504 | `expired` | the request's own `timeout` |
 
@@ -48,18 +54,37 @@ A stream that cannot be finished ends with an event that holds the error, and wi
 
 `text/event-stream`. The head and a comment go out as soon as the request is let in; every 10 s
 without an event there is a comment, which says how much of the prompt is read while that lasts.
+Where several models are served, a stream that waits longer than a second for its model to be loaded
+gets its head then, and comments until it is.
 Before the last event comments tell what the headers below tell of a whole answer. A client that
 hangs up ends its request within one step.
+
+Every event of a reply has an `id:`. A client that lost its connection sends the same body again with
+the last id as `Last-Event-ID` and gets exactly the rest, also after a restart: [streams.md](streams.md).
+
+Under `/api`, where Ollama's API is, streams are lines of JSON and errors are `{"error": "..."}`:
+[ollama.md](ollama.md).
+
+## Headers of requests
+
+| header | does |
+|---|---|
+| `Last-Event-ID` | the rest of a stream, after the event with this id; the body must be the same |
+| `Idempotency-Key` | the same reply to the same request, for an hour; at most 255 printable ASCII characters |
+| `traceparent` | is repeated in the answer and the log |
 
 ## Headers of answers
 
 | header | says |
 |---|---|
-| `x-request-id`, `request-id` | the id within `id`, also in the log |
+| `x-request-id`, `request-id` | the id within `id`, also in the log; of a reply that is given again, the new request's own |
 | `x-hearth-cached-tokens` | prompt tokens found in the cache |
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
 | `x-hearth-warning` | what did not work beside the answer: `response_not_stored` |
+| `x-hearth-ignored-fields` | fields that were taken and change nothing, under `/api` |
 | `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N`, `not used: something is asked of every token` |
+| `x-hearth-tools` | `generic`: the model's chat template has no form for tools, and they were told in the system message ([structured-output.md](structured-output.md)) |
+| `x-hearth-ignored-fields` | fields of the request that were ignored, with `--unknown-fields warn` |
 | `traceparent` | as it came |
 | `x-hearth-neutralised` | what was taken out of the prompt's head because it changes with every request; see [operate.md](operate.md) |
 | `x-ratelimit-*` | `limit`, `remaining` and `reset` of `requests` and `tokens`, for keys with such limits |
@@ -70,7 +95,9 @@ hangs up ends its request within one step.
 `message.reasoning` and `message.reasoning_content` (in streams `delta.*`) hold the same text: what
 the model thought, under both names that clients look for. `usage.prompt_tokens_details` has
 `cached_tokens`, `usage.completion_tokens_details` has `reasoning_tokens`. A model has
-`max_model_len` and `context_length`.
+`max_model_len` and `context_length`; `root`, its own name where the id is another one of its names; and
+`default_sampling`: what requests are sampled with that do not say, and as `source` the file or the
+publisher's document that recommends it.
 
 `prompt_logprobs` answers as vLLM does: a list with `null` for the prompt's first token and an
 object per other token, from token ids to `logprob`, `rank` and `decoded_token`; in completions it
@@ -91,7 +118,7 @@ response are those that the model was told of.
 authenticated (AES-256-GCM) with a key that lives with the stored responses (`--responses`; without,
 with the process) and for the API key that asked. A client that sends back such an item without its
 `content` is understood; one that was changed, is another key's or older than the key is refused with
-`invalid_encrypted_content`. At most 2 MiB of thoughts are sealed. They are not secret from the
+`invalid_encrypted_content`. At most 2 MiB of thoughts are encrypted. They are not secret from the
 client: `content` tells them.
 
 **Background.** With `background: true` the answer comes at once with status `queued`, and the
@@ -199,39 +226,33 @@ Json Operation(const Endpoint& endpoint) {
 }  // namespace
 
 std::vector<Endpoint> Endpoints() {
-  return {
-      {"POST", "/v1/chat/completions", Auth::kKey, "A reply to a conversation", ChatFields()},
-      {"POST", "/v1/completions", Auth::kKey, "Continues a prompt", CompletionFields()},
-      {"POST", "/v1/embeddings", Auth::kKey,
-       "The mean of a text's states after the last norm, of length 1: mean-pooled, not a trained "
-       "embedding model",
-       EmbeddingFields()},
-      {"POST", "/v1/responses", Auth::kKey, "A reply in items, stored unless `store` is false",
-       ResponsesFields()},
-      {"POST", "/v1/responses/input_tokens", Auth::kKey, "How many tokens such a request has",
-       ResponsesFields()},
-      {"GET", "/v1/responses/{id}", Auth::kKey,
-       "A stored or background response; `?stream=true&starting_after=N`: its events"},
-      {"DELETE", "/v1/responses/{id}", Auth::kKey, "Forget it"},
-      {"GET", "/v1/responses/{id}/input_items", Auth::kKey, "What it was asked"},
-      {"POST", "/v1/responses/{id}/cancel", Auth::kKey, "End a background response"},
-      {"POST", "/v1/messages", Auth::kKey, "A reply as Anthropic's API writes it",
-       MessagesFields()},
-      {"POST", "/v1/messages/count_tokens", Auth::kKey, "How many tokens such a request has",
-       MessagesFields()},
-      {"GET", "/v1/models", Auth::kKey, "The model that is served, with its context length"},
-      {"GET", "/v1/models/{id}", Auth::kKey, "The same, by its name"},
-      {"POST", "/tokenize", Auth::kKey, "The tokens of a text or conversation", TokenizeFields()},
-      {"POST", "/detokenize", Auth::kKey, "The text of tokens", DetokenizeFields()},
+  // In memory: nothing is stored for a document, but a dialect is born whole.
+  auto store = ResponseStore::Open("");
+  HEARTH_CHECK(store.ok());
+  std::vector<Endpoint> all;
+  for (const auto& dialect : AllDialects(**store)) {
+    for (const DialectRoute& route : dialect->routes()) all.push_back(route.endpoint);
+  }
+  const Endpoint others[] = {
+      {"GET", "/v1/models", Auth::kKey,
+       "The models that are served, with their context lengths; where several are, with `state`"},
+      {"GET", "/v1/models/{id}", Auth::kKey, "One of them, by its name"},
       {"GET", "/metrics", Auth::kAdmin,
-       "What Prometheus reads; `?names=hearth` leaves out the names of others"},
+       "What Prometheus reads; `?names=hearth` leaves out the names of others; without keys for "
+       "everybody on this machine"},
       {"GET", "/status", Auth::kAdmin,
        "What is going on right now, as `hearth top` shows it (operate.md); without keys for "
        "everybody on this machine"},
-      {"GET", "/", Auth::kPublic, "A line of text for people who look"},
-      {"GET", "/livez", Auth::kPublic, "200 as long as the process can answer"},
-      {"GET", "/readyz", Auth::kPublic, "200 while requests are taken and steps make progress"},
+      {"GET", "/", Auth::kPublic, "The web page for browsers (web.md), a line of text for others"},
+      {"GET", "/ui/{file}", Auth::kPublic, "What the web page loads"},
+      {"GET", "/livez", Auth::kPublic, "200 as long as the process can answer and is not stuck"},
+      {"GET", "/readyz", Auth::kPublic,
+       "200 while requests are taken and steps make progress; its second line says how often a "
+       "crashed "
+       "worker was replaced, if ever"},
   };
+  all.insert(all.end(), std::begin(others), std::end(others));
+  return all;
 }
 
 std::string ApiMarkdown() {

@@ -4,18 +4,20 @@
 #pragma once
 #include "engine/engine.h"
 #include "http/router.h"
+#include "server/observe/health_routes.h"
 #include "server/observe/metrics.h"
-#include "server/turns/response_store.h"
+#include "server/turns/dialect.h"
 #include "server/turns/turn_service.h"
 namespace hearth {
 
-// All of it outlives the router.
+// What is referred to outlives the router.
 struct ApiParts {
-  const Engine& engine;
+  SnapshotSource snapshot;  // what it asks outlives the router
   const ServerMetrics& metrics;
   TurnService& service;
-  ResponseStore& responses;
-  Auth status_auth = Auth::kAdmin;  // of GET /status, see there
+  Dialects dialects;                // those of all_dialects.h, and of whoever has another
+  Auth status_auth = Auth::kAdmin;  // of GET /status, see there, and of GET /metrics
+  HealthNotes health = {};
 };
 Router ApiRouter(const ApiParts& parts);
 

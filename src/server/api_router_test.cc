@@ -13,6 +13,7 @@
 
 #include "http/http_server.h"
 #include "server/access/guard.h"
+#include "server/all_dialects.h"
 #include "testing/byte_tokenizer.h"
 #include "testing/fake_backend.h"
 #include "text/harmony.h"
@@ -36,7 +37,7 @@ class ApiRouterTest : public ::testing::Test {
     model.max_context = 1024;
     responses_ = *ResponseStore::Open("");
     service_ = std::make_unique<TurnService>(*engine_, model);
-    Router router = ApiRouter({*engine_, metrics_, *service_, *responses_});
+    Router router = ApiRouter({*engine_, metrics_, *service_, AllDialects(*responses_)});
     routes_ = router.routes();
     const auto user = *KeyRing::Make("user", false), admin = *KeyRing::Make("admin", true);
     user_key_ = user.key;
@@ -91,7 +92,7 @@ class ApiRouterTest : public ::testing::Test {
 };
 
 // Whoever adds a route that needs no key must also write it here.
-const std::set<std::string> kPublic{"GET /", "GET /livez", "GET /readyz"};
+const std::set<std::string> kPublic{"GET /", "GET /ui/{file}", "GET /livez", "GET /readyz"};
 
 TEST_F(ApiRouterTest, AnswersNobodyWithoutAKeyButToSayThatItIsAlive) {
   ASSERT_GE(routes_.size(), 15u);

@@ -135,6 +135,24 @@ SimScenario PromptsAtOnceScenario(uint64_t seed) {
   return scenario;
 }
 
+SimScenario TierScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 128, 96);
+  scenario.layout.groups[1].window = random.Between(1, 128);
+  scenario.tier.exists = true;
+  scenario.tier.latency_us = 500;
+  constexpr int kChats = 12, kTurns = 4;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int chat = 0; chat < kChats; ++chat) {
+      SimClient client = Ask(random, 3'000'000 + 500'000 * chat, 1, random.Between(60, 160),
+                             random.Between(1, 40));
+      if (turn > 0) client.follows = static_cast<int>(scenario.clients.size()) - kChats;
+      scenario.clients.push_back(std::move(client));
+    }
+  }
+  return scenario;
+}
+
 SimScenario ChatScenario(uint64_t seed) {
   SimRandom random(seed);
   SimScenario scenario = Machine(seed, 2048, 512);
@@ -147,7 +165,7 @@ SimScenario ChatScenario(uint64_t seed) {
       if (turn == 0) {
         std::vector<Token>& prompt = client.request.prompt;
         prompt.insert(prompt.begin(), preamble.begin(), preamble.end());
-        client.request.keep_cuts = {static_cast<int>(preamble.size())};
+        client.request.checkpoints = {static_cast<int>(preamble.size())};
         client.arrives_us += 2'000'000 * chat;
       } else {
         client.follows = static_cast<int>(scenario.clients.size()) - 1;

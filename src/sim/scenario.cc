@@ -106,10 +106,10 @@ Request RandomRequest(SimRandom& random, int vocab, const Population& people, bo
   if (!follows)
     request.prompt =
         random.Pick(people.preambles.data(), static_cast<int>(people.preambles.size()));
-  const auto cut = static_cast<int>(request.prompt.size());
+  const auto checkpoint = static_cast<int>(request.prompt.size());
   const std::vector<Token> own = RandomTokens(random, vocab, random.Around(1, 160));
   request.prompt.insert(request.prompt.end(), own.begin(), own.end());
-  if (cut > 0 && random.Chance(0.5)) request.keep_cuts.push_back(cut);
+  if (checkpoint > 0 && random.Chance(0.5)) request.checkpoints.push_back(checkpoint);
   request.max_tokens = random.Chance(0.05) ? 0 : random.Around(1, 60);
   if (random.Chance(0.5)) request.sampling.stop_tokens = {random.Between(0, vocab - 1)};
   if (random.Chance(0.5)) request.sampling.temperature = 0;
@@ -189,6 +189,36 @@ void AddExperts(SimRandom& random, double step_us, SimScenario& scenario) {
   if (random.Chance(0.8)) scenario.options.scheduler.experts = experts.counts;
 }
 
+// Every other machine has a tier, from a good one to one that is no use at all. With random numbers
+// of its own: a seed means the same in everything else.
+void AddTier(double step_us, SimScenario& scenario) {
+  SimRandom random(scenario.seed ^ 0x9e6c63d0876a9a47);
+  if (random.Chance(0.5)) return;
+  SimTierOptions& tier = scenario.tier;
+  tier.exists = true;
+  scenario.options.kv.key_bits = 128;  // beyond this process there is nothing but keys to go by
+  const auto step = static_cast<int>(step_us) + 1;
+  tier.latency_us = random.Around(std::max(1, step / 20), 20 * step);
+  tier.us_per_byte = random.Chance(0.5) ? 0 : step_us * random.Share() / 4096;
+  tier.capacity = random.Chance(0.3) ? random.Around(1, 64) : 1 << 20;
+  double* const troubles[] = {&tier.lose, &tier.repeat, &tier.fail, &tier.damage,
+                              &tier.swap, &tier.stall,  &tier.lie,  &tier.copy_fails};
+  for (double* share : troubles) {
+    if (random.Chance(0.3)) *share = random.Chance(0.1) ? 1 : 0.3 * random.Share();
+  }
+  tier.copy_fails *= 0.1;  // each costs everybody in the step its answer
+  tier.stall_us = random.BetweenUs(step, 100 * int64_t{step});
+  TierOptions& options = scenario.options.tier;
+  options.max_loading = random.Around(1, 8);
+  options.max_stores = random.Around(1, 64);
+  options.stores_per_step = random.Around(1, 16);
+  options.max_load_us = random.BetweenUs(step, 50 * int64_t{step});
+  options.max_store_us = random.BetweenUs(step, 200 * int64_t{step});
+  if (random.Chance(0.3)) options.max_staged_bytes = random.Around(500, 50'000);
+  tier.asks = random.Chance(0.3);
+  options.max_ask_us = random.BetweenUs(step, 20 * int64_t{step});
+}
+
 }  // namespace
 
 SimScenario RandomScenario(uint64_t seed) {
@@ -205,6 +235,7 @@ SimScenario RandomScenario(uint64_t seed) {
   AddTroubles(random, step_us, until_us, scenario);
   AddHabits(random, scenario);
   AddExperts(random, step_us, scenario);
+  AddTier(step_us, scenario);
   return scenario;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/engine_core.h"
 #include "engine/request.h"
 #include "kv/layout.h"
+#include "sim/sim_tier.h"
 #include "sim/timing_model.h"
 namespace hearth {
 
@@ -46,6 +47,7 @@ struct SimScenario {
   double jump_share = 0;  // of the steps are followed by a jump of the clock: a suspended machine
   int64_t jump_us = 0;
   int64_t drains_us = -1, drain_bound_us = 0;  // -1: never
+  SimTierOptions tier;
   std::vector<SimClient> clients;
 };
 
@@ -65,6 +67,8 @@ SimScenario StarvationScenario(uint64_t seed);
 SimScenario LongPromptScenario(uint64_t seed);
 // Eight streams decode; then sixteen prompts of 500 tokens come at once.
 SimScenario PromptsAtOnceScenario(uint64_t seed);
+// Chats that take turns on a machine with room for a few of them; the others are in a tier.
+SimScenario TierScenario(uint64_t seed);
 // Turn after turn of a few chats on a machine with room for all of them.
 SimScenario ChatScenario(uint64_t seed);
 

@@ -2,28 +2,28 @@
 #include "sim/sim_backend.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace hearth {
+namespace {
+
+constexpr int64_t kCellBytes = sizeof(uint64_t) + 2 * sizeof(int32_t);
+
+}  // namespace
 
 SimBackend::SimBackend(const KvLayout& layout, int vocab, uint64_t seed, SimWorld& world)
     : layout_(layout), world_(world) {
   model_.vocab = vocab;
   model_.seed = seed;
-  for (const KvGroupLayout& of : layout.groups) {
+  for (KvGroupLayout& of : layout_.groups) {
+    of.block_bytes = layout.block_tokens * kCellBytes + static_cast<int64_t>(sizeof(uint64_t));
     model_.windows.push_back(of.window);
     Group& group = groups_.emplace_back();
     group.cells.resize(static_cast<size_t>(of.num_blocks) *
                        static_cast<size_t>(layout.block_tokens));
     group.salts.resize(static_cast<size_t>(of.num_blocks));
   }
-}
-
-Status SimBackend::ReadBlock(int, BlockId, std::span<std::byte>) {
-  return Error(Code::kUnsupported, "the simulation has no tiers");
-}
-Status SimBackend::WriteBlock(int, BlockId, std::span<const std::byte>) {
-  return Error(Code::kUnsupported, "the simulation has no tiers");
 }
 
 void SimBackend::Fault(const SeqSlice& slice, int position, const char* what) {
@@ -44,8 +44,7 @@ bool SimBackend::CheckSlice(const SeqSlice& slice, const StepPlan& plan) {
       Fault(slice, end, "a table is too short");
     }
   }
-  if (slice.num_logits > slice.count ||
-      slice.logits_row + slice.num_logits > plan.num_logits_rows) {
+  if (slice.num_rows > slice.count || slice.first_row + slice.num_rows > plan.num_rows) {
     Fault(slice, end, "rows of logits that are not the slice's");
   }
   return failure_.empty();
@@ -57,9 +56,9 @@ bool SimBackend::CheckPlan(const StepPlan& plan, size_t num_logits) {
   for (const SeqSlice& slice : plan.slices) {
     if (!CheckSlice(slice, plan)) return false;
     if (slice.first != tokens) Fault(slice, 0, "its tokens are not the next ones of the step");
-    if (slice.num_logits > 0 && slice.logits_row != rows) Fault(slice, 0, "rows overlap");
+    if (slice.num_rows > 0 && slice.first_row != rows) Fault(slice, 0, "rows overlap");
     tokens += slice.count;
-    rows += slice.num_logits;
+    rows += slice.num_rows;
     seen.push_back(slice.seq);
   }
   std::sort(seen.begin(), seen.end());
@@ -67,7 +66,7 @@ bool SimBackend::CheckPlan(const StepPlan& plan, size_t num_logits) {
     Fault(plan.slices.front(), 0, "some sequence is in the step twice");
   }
   if (plan.slices.empty() || tokens != static_cast<int>(plan.tokens.size()) ||
-      rows != plan.num_logits_rows || num_logits < static_cast<size_t>(rows * model_.vocab)) {
+      rows != plan.num_rows || num_logits < static_cast<size_t>(rows * model_.vocab)) {
     if (failure_.empty()) failure_ = "a plan whose counts do not add up";
   }
   return failure_.empty();
@@ -147,17 +146,43 @@ void SimBackend::RunSlice(const SeqSlice& slice, const StepPlan& plan, Context& 
       }
       Write(group, slice, p, value, context.is_bad);
     }
-    const int row = i - (slice.count - slice.num_logits);
+    const int row = i - (slice.count - slice.num_rows);
     if (row < 0) continue;
     const auto vocab = static_cast<size_t>(model_.vocab);
     const std::span<float> out =
-        logits.subspan(static_cast<size_t>(slice.logits_row + row) * vocab, vocab);
+        logits.subspan(static_cast<size_t>(slice.first_row + row) * vocab, vocab);
     model_.Logits(value, token, out);
     if (context.is_bad) std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
   }
 }
 
-Status SimBackend::Run(const StepPlan& plan, std::span<float> logits) {
+// A block's bytes are its cells and whose it is.
+Status SimBackend::Copy(const BlockCopy& copy) {
+  HEARTH_TRY(world_.OnCopy());
+  Group& group = groups_[static_cast<size_t>(copy.group)];
+  const auto block = static_cast<size_t>(copy.block);
+  if (block >= group.salts.size()) {
+    failure_ = "a copy of a block that is not there";
+    return Error(Code::kInvalid, "%s", failure_.c_str());
+  }
+  const auto count = static_cast<size_t>(layout_.block_tokens);
+  std::byte* out = copy.to_host.data();
+  const std::byte* in = copy.from_host.data();
+  const auto move = [&](auto& value) {
+    if (out != nullptr) std::memcpy(out, &value, sizeof(value)), out += sizeof(value);
+    if (in != nullptr) std::memcpy(&value, in, sizeof(value)), in += sizeof(value);
+  };
+  move(group.salts[block]);
+  for (size_t i = block * count; i < (block + 1) * count; ++i) {
+    Cell& cell = group.cells[i];
+    auto is_bad = static_cast<int32_t>(cell.is_bad);
+    move(cell.value), move(cell.position), move(is_bad);
+    cell.is_bad = is_bad != 0;
+  }
+  return Status();
+}
+
+Status SimBackend::Compute(const StepPlan& plan, std::span<float> logits) {
   if (!CheckPlan(plan, logits.size())) return Error(Code::kInvalid, "%s", failure_.c_str());
   contexts_.resize(std::max(contexts_.size(), plan.slices.size()));
   for (size_t i = 0; i < plan.slices.size(); ++i) ReadContext(plan.slices[i], contexts_[i]);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/immediate_backend.h"
 #include "sim/sim_model.h"
 namespace hearth {
 
@@ -17,6 +17,8 @@ class SimWorld {
   virtual ~SimWorld() = default;
   // Time passes. An error is the step's own: what it was to write is then half written.
   virtual Status OnStep(const StepPlan& plan) = 0;
+  // Before a block's bytes go to host memory or come from there.
+  virtual Status OnCopy() { return Status(); }
   // Whether this sequence's numbers go wrong at `position`.
   virtual bool GoesBad(SeqId seq, int position) = 0;
   virtual uint64_t SaltOf(SeqId seq) const = 0;
@@ -24,16 +26,15 @@ class SimWorld {
 
 // Blocks start as poison, and the rest of a block is poisoned again when its first cell is written:
 // reading what was never written, or is somebody else's, is noticed. Thread: one.
-class SimBackend : public Backend {
+class SimBackend : public ImmediateBackend {
  public:
   SimBackend(const KvLayout& layout, int vocab, uint64_t seed, SimWorld& world);
 
   std::string_view name() const override { return "sim"; }
   KvLayout kv_layout() const override { return layout_; }
   int vocab_size() const override { return model_.vocab; }
-  Status Run(const StepPlan& plan, std::span<float> logits) override;
-  Status ReadBlock(int, BlockId, std::span<std::byte>) override;
-  Status WriteBlock(int, BlockId, std::span<const std::byte>) override;
+  Status Compute(const StepPlan& plan, std::span<float> logits) override;
+  Status Copy(const BlockCopy& copy) override;
 
   const SimModel& model() const { return model_; }
   void set_habit(float habit) { model_.habit = habit; }

@@ -45,11 +45,13 @@ struct Rig {
     slice.num_computed = num_computed;
     const std::vector<BlockTable> tables{full, window};
     slice.tables = tables;
-    slice.num_logits = 1;
-    plan.num_logits_rows = 1;
+    slice.num_rows = 1;
+    plan.num_rows = 1;
     plan.tokens = std::move(tokens);
     plan.slices.push_back(slice);
-    return backend.Run(plan, logits);
+    auto rows = RunStep(backend, plan);
+    if (rows.ok()) logits.assign((*rows)[0].logits.begin(), (*rows)[0].logits.end());
+    return rows.status();
   }
 };
 

@@ -75,7 +75,13 @@ Simulation::Simulation(const SimScenario& scenario, Trace trace)
       backend_(scenario.layout, scenario.vocab, scenario.seed, *this) {
   clock_.Advance(kStartUs);
   backend_.set_habit(scenario.habit);
-  core_ = std::make_unique<EngineCore>(backend_, scenario.options, clock_);
+  if (scenario.tier.exists) {
+    const auto later = [this](int64_t delay_us, TransferId id) {
+      events_.push({clock_.now_us() + delay_us, next_order_++, Kind::kTransfer, -1, id});
+    };
+    tier_ = std::make_unique<SimTier>(scenario.tier, scenario.seed, later);
+  }
+  core_ = std::make_unique<EngineCore>(backend_, scenario.options, clock_, nullptr, tier_.get());
   const size_t count = scenario.clients.size();
   outcome_.fates.resize(count);
   sinks_.resize(count);
@@ -117,7 +123,7 @@ void Simulation::TellState() {
     Tell("%s blocks: %d free, %d held, %d cached, %d pinned of %d", name.c_str(), counts.free,
          counts.held, counts.cached, counts.pinned, counts.total);
   }
-  constexpr const char* kStates[] = {"waits", "prefills", "decodes", "is paused"};
+  constexpr const char* kStates[] = {"waits", "prefills", "decodes", "is paused", "loads"};
   for (const SequenceRow& row : now.rows) {
     Tell("client %d %s: tenant %u, class %d, %d prompt, %d generated, %d computed, preempted %d",
          clients_.at(row.id), kStates[static_cast<size_t>(row.state)], row.tenant,
@@ -127,7 +133,7 @@ void Simulation::TellState() {
 }
 
 void Simulation::Schedule(int64_t at_us, Kind kind, int client) {
-  events_.push({at_us, next_order_++, kind, client});
+  events_.push({at_us, next_order_++, kind, client, 0});
 }
 
 void Simulation::DeliverUntil(int64_t us) {
@@ -157,6 +163,8 @@ void Simulation::Deliver(const Event& event) {
       return Schedule(
           clock_.now_us() + std::max<int64_t>(1, scenario_.clients[index].reader.every_us),
           Kind::kRead, event.client);
+    case Kind::kTransfer:
+      return tier_->Answer(event.transfer);
     case Kind::kDrain:
       Tell("drain, %lld ms", static_cast<long long>(scenario_.drain_bound_us / 1000));
       return core_->Drain(scenario_.drain_bound_us);
@@ -231,7 +239,7 @@ void Simulation::CheckPlan(const StepPlan& plan) {
     if (found == clients_.end()) return Broken("a sequence in the step that nobody asked for");
     const SimFate& fate = outcome_.fates[static_cast<size_t>(found->second)];
     if (fate.num_finishes > 0) return Broken("a sequence in the step that has ended");
-    // Mail that came before the step began was read.
+    // What was in the inbox when the step began has been read.
     if (fate.cancelled_us >= 0)
       return Broken(Printf("client %d is computed although it cancelled", found->second));
     planned_.push_back(found->second);
@@ -301,7 +309,7 @@ void Simulation::CheckTables() {
   }
 }
 
-// The oldest that runs is never the one that steps back: so somebody always gets on.
+// The oldest that runs is never the one that is preempted: so somebody always gets on.
 void Simulation::CheckOldest() {
   const auto found = clients_.find(oldest_);
   if (found == clients_.end()) return;
@@ -314,7 +322,7 @@ void Simulation::CheckOldest() {
   const int64_t timeout_us =
       scenario_.clients[static_cast<size_t>(found->second)].request.timeout_us;
   if (timeout_us > 0 && clock_.now_us() >= fate.arrived_us + timeout_us) return;
-  Broken(Printf("client %d stepped back although it was the oldest", found->second));
+  Broken(Printf("client %d was preempted although it was the oldest", found->second));
 }
 
 // After a step: who is the oldest now.
@@ -350,13 +358,55 @@ void Simulation::Rest() {
   DeliverUntil(next_us);
 }
 
+Status Simulation::OnCopy() {
+  if (!random_.Chance(scenario_.tier.copy_fails)) return Status();
+  Tell("a copy fails");
+  for (const auto& [id, client] : clients_) {
+    // Whoever is in the step ends with it. Who that is, the backend has not told yet.
+    SimFate& fate = outcome_.fates[static_cast<size_t>(client)];
+    if (fate.num_finishes == 0) fate.was_in_failed_step = true;
+  }
+  ++outcome_.num_failed_steps;
+  return Error(Code::kIo, "a copy failed");
+}
+
+// What was answered before a step is dealt with after it, and nothing is waited for longer than
+// was said.
+bool Simulation::StepAndCheckTier() {
+  if (tier_ == nullptr) return core_->Step();
+  const int64_t began_us = clock_.now_us();
+  const std::vector<TransferId> answered = tier_->TakeAnswered();
+  const bool ran = core_->Step();
+  for (const TransferId id : answered) {
+    if (core_->traffic()->Awaits(id)) Broken("a transfer was answered, and is waited for");
+  }
+  CheckTier(began_us);
+  return ran;
+}
+
+void Simulation::CheckTier(int64_t began_us) {
+  const TierOptions& options = scenario_.options.tier;
+  const TierCounts counts = core_->traffic()->counts();
+  if (core_->traffic()->NumOverdue(began_us) > 0) Broken("a tier is waited for for too long");
+  if (counts.loading > options.max_loading) Broken("more sequences load than may");
+  if (counts.storing > options.max_stores) Broken("more blocks are being stored than may");
+  if (counts.staged_bytes > options.max_staged_bytes) Broken("too many bytes wait in host memory");
+  if (!core_->is_idle()) return;
+  if (counts.loading + counts.fetching > 0 || counts.staged_bytes != 0) {
+    Broken("something is left of loads whose sequences are gone");
+  }
+  for (int group = 0; group < scenario_.layout.num_groups(); ++group) {
+    if (core_->kv().counts(group).pinned > 0) Broken("a block stays pinned after its transfer");
+  }
+}
+
 SimOutcome Simulation::Play() {
   // Some hundred times what the longest scenario takes, looks at slow readers included.
   constexpr int64_t kLimit = 2'000'000;
   for (int64_t i = 0; outcome_.failure.empty(); ++i) {
     if (i > kLimit) Broken("it does not end");
     DeliverUntil(clock_.now_us());
-    const bool ran = core_->Step();
+    const bool ran = StepAndCheckTier();
     outcome_.num_steps += ran ? 1 : 0;
     if (ran || i % 16 == 0) CheckAfterStep();
     if (ran && random_.Chance(scenario_.jump_share)) {

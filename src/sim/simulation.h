@@ -58,18 +58,20 @@ class Simulation : private SimWorld {
 
  private:
   class Sink;
-  enum class Kind : uint8_t { kArrive, kCancel, kRead, kDrain };
+  enum class Kind : uint8_t { kArrive, kCancel, kRead, kDrain, kTransfer };
   struct Event {
     int64_t at_us = 0;
     uint64_t order = 0;
     Kind kind = Kind::kArrive;
     int client = -1;
+    TransferId transfer = 0;
     bool operator>(const Event& other) const {
       return at_us != other.at_us ? at_us > other.at_us : order > other.order;
     }
   };
 
   Status OnStep(const StepPlan& plan) override;
+  Status OnCopy() override;
   bool GoesBad(SeqId seq, int position) override;
   uint64_t SaltOf(SeqId seq) const override;
 
@@ -82,6 +84,8 @@ class Simulation : private SimWorld {
   void CheckAfterStep();
   void CheckTables();
   void CheckOldest();
+  bool StepAndCheckTier();
+  void CheckTier(int64_t began_us);
   SeqId Oldest() const;
   void Rest();
   void Broken(const std::string& what);
@@ -95,6 +99,7 @@ class Simulation : private SimWorld {
   VirtualClock clock_;
   SimRandom random_;
   SimBackend backend_;
+  std::unique_ptr<SimTier> tier_;
   std::unique_ptr<EngineCore> core_;
   std::vector<std::shared_ptr<Sink>> sinks_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

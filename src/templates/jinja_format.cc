@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "text/plain_tools.h"
+
 namespace hearth {
 namespace {
 
@@ -107,10 +109,38 @@ Result<int64_t> SecondsOf(const std::string& date) {
   return (era * 146097 + day_of_era - 719468) * 86400;
 }
 
+std::set<std::string, std::less<>> WordsOf(std::string_view source) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  std::set<std::string, std::less<>> words;
+  for (size_t at = 0; at < source.size(); ++at) {
+    const size_t begin = at;
+    while (at < source.size() && is_word(source[at])) ++at;
+    if (at > begin) words.emplace(source.substr(begin, at - begin));
+  }
+  return words;
+}
+
+// Some templates leave an assistant's last message out: its author would never notice.
+Status CheckLastShown(const Conversation& conversation, std::string_view rendered) {
+  if (conversation.messages.empty()) return Status();
+  const Message& last = conversation.messages.back();
+  if (last.role != Role::kAssistant) return Status();
+  const size_t begin = std::min(last.content.find_first_not_of(" \t\r\n"), last.content.size());
+  const size_t end = last.content.find_last_not_of(" \t\r\n") + 1;
+  const std::string solid = last.content.substr(begin, end - std::min(begin, end));
+  if (rendered.find(Mark(solid)) != std::string_view::npos) return Status();
+  return Error(
+      Code::kInvalid,
+      "messages: the last message is the assistant's, and the model's chat template leaves "
+      "it out; end with a user message");
+}
+
 class TextReplyReader : public ReplyReader {
  public:
-  TextReplyReader(const Tokenizer& tokenizer, ToolCallStyle style, bool begins_in_reasoning)
-      : tokenizer_(tokenizer), parser_(style, begins_in_reasoning) {}
+  TextReplyReader(const Tokenizer& tokenizer, ToolCallStyle style, ToolCallParser::Begins begins)
+      : tokenizer_(tokenizer), parser_(style, begins) {}
 
   void Feed(Token token, std::vector<ReplyEvent>& out) override {
     if (token < 0 || token >= tokenizer_.vocab_size()) return;
@@ -135,13 +165,18 @@ std::string TemplateContext(const Conversation& conversation, const Tokenizer& t
   context.push_back({"messages", std::move(messages)});
   context.push_back({"tools", tools.empty() ? Json() : Json(std::move(tools))});
   context.push_back({"documents", Json()});
-  context.push_back({"add_generation_prompt", true});
+  context.push_back({"add_generation_prompt", !conversation.continues_last});
   context.push_back({"bos_token", TokenName(tokenizer, traits.bos)});
   context.push_back({"eos_token", TokenName(tokenizer, traits.eos)});
   if (conversation.reasoning_effort) {
     constexpr std::array kEfforts = {"low", "medium", "high"};
     context.push_back(
         {"reasoning_effort", kEfforts[static_cast<size_t>(*conversation.reasoning_effort)]});
+  }
+  // Last, and never in the place of one above.
+  const Json known(context);
+  for (const auto& [name, value] : conversation.template_variables) {
+    if (known.Find(name) == nullptr) context.push_back({name, MarkJson(value)});
   }
   return WriteJson(context);
 }
@@ -163,35 +198,77 @@ Result<std::unique_ptr<JinjaChatFormat>> JinjaChatFormat::Make(std::string_view 
                                                                const TemplateLimits& limits) {
   HEARTH_ASSIGN(TemplateProgram program, TemplateProgram::Compile(source, limits));
   std::unique_ptr<JinjaChatFormat> format(new JinjaChatFormat(std::move(program), tokenizer));
+  format->words_ = WordsOf(source);
   format->tool_call_style_ = ToolCallStyleOf(source);
+  format->has_reasoning_effort_ = source.find("reasoning_effort") != std::string_view::npos;
   // A prompt shows whether the model begins its reply inside a thought. Some templates refuse this
   // one (no tools, no system message), and say so again when asked to.
   Conversation hello;
   hello.messages.emplace_back().content = "Hello";
-  auto pieces = format->RenderPieces(hello, {.date = "2024-01-01"});
-  std::string tail;
-  if (pieces.ok()) {
-    for (const PromptPiece& piece : *pieces) tail += piece.text;
-  }
-  while (!tail.empty() && (tail.back() == '\n' || tail.back() == ' ')) tail.pop_back();
-  format->begins_in_reasoning_ = tail.ends_with("<think>");
+  format->has_system_ = format->ShowsSystem();
+  auto prompt = format->Render(hello, {.date = "2024-01-01"});
+  if (prompt.ok()) format->begins_in_reasoning_ = format->EndsInThought(*prompt);
   return format;
 }
 
-Result<std::vector<PromptPiece>> JinjaChatFormat::RenderPieces(const Conversation& conversation,
-                                                               const RenderOptions& options) const {
+Result<std::string> JinjaChatFormat::Run(const Conversation& conversation,
+                                         const RenderOptions& options) const {
   std::optional<int64_t> now;
   if (!options.date.empty()) {
     HEARTH_ASSIGN(now, SecondsOf(options.date));
   }
-  HEARTH_ASSIGN(const std::string rendered,
-                program_.Run(TemplateContext(conversation, tokenizer_), now));
+  return program_.Run(TemplateContext(conversation, tokenizer_), now);
+}
+
+Result<std::vector<PromptPiece>> JinjaChatFormat::RenderPieces(const Conversation& conversation,
+                                                               const RenderOptions& options) const {
+  HEARTH_ASSIGN(const std::string rendered, Run(conversation, options));
   return finder_.Split(rendered);
+}
+
+// The last message is rendered with an end of its own, and all that the template writes from there
+// on is cut off. An end that nobody wrote: it is looked for in every message first.
+Result<std::string> JinjaChatFormat::RenderOpen(Conversation conversation,
+                                                const RenderOptions& options) const {
+  const std::string content = conversation.messages.back().content;
+  std::string end;
+  const auto has_end = [&end](const Message& message) {
+    return message.content.find(end) != std::string::npos;
+  };
+  int number = 0;
+  do {
+    end = Printf("\xee\x82\xb7%d\xee\x82\xb7", number++);  // U+E0B7: no template changes it
+  } while (std::any_of(conversation.messages.begin(), conversation.messages.end(), has_end));
+  conversation.messages.back().content += end;
+  HEARTH_ASSIGN(std::string rendered, Run(conversation, options));
+  const size_t at = rendered.find(Mark(end));
+  const bool is_once = at != std::string::npos && at == rendered.rfind(Mark(end));
+  if (!is_once || !std::string_view(rendered).substr(0, at).ends_with(Mark(content))) {
+    return Error(
+        Code::kInvalid,
+        "messages: the last message is the assistant's, and the model's chat template does "
+        "not show it as it was sent, so that it cannot be continued; end with a user "
+        "message");
+  }
+  rendered.resize(at);
+  return rendered;
 }
 
 Result<std::vector<Token>> JinjaChatFormat::Render(const Conversation& conversation,
                                                    const RenderOptions& options) const {
-  HEARTH_ASSIGN(const auto pieces, RenderPieces(conversation, options));
+  if (!has_tool_calls() && MentionsTools(conversation)) {
+    return Render(WithPlainTools(conversation, has_system_), options);
+  }
+  if (conversation.continues_last) {
+    HEARTH_ASSIGN(const std::string open, RenderOpen(conversation, options));
+    return TokensOf(finder_.Split(open));
+  }
+  HEARTH_ASSIGN(const std::string rendered, Run(conversation, options));
+  HEARTH_TRY(CheckLastShown(conversation, rendered));
+  return TokensOf(finder_.Split(rendered));
+}
+
+std::vector<Token> JinjaChatFormat::TokensOf(const std::vector<PromptPiece>& pieces) const {
   std::vector<Token> tokens;
   for (const PromptPiece& piece : pieces) {
     if (piece.special) {
@@ -205,8 +282,60 @@ Result<std::vector<Token>> JinjaChatFormat::Render(const Conversation& conversat
   return tokens;
 }
 
+bool JinjaChatFormat::ShowsSystem() const {
+  constexpr const char* kWords = "Speak like a lighthouse.";
+  Conversation told;
+  told.messages.emplace_back().role = Role::kSystem;
+  told.messages[0].content = kWords;
+  told.messages.emplace_back().content = "Hello";
+  auto pieces = RenderPieces(told, {.date = "2024-01-01"});
+  std::string text;
+  for (const PromptPiece& piece : pieces.ok() ? *pieces : std::vector<PromptPiece>()) {
+    text += piece.text;
+  }
+  return text.find(kWords) != std::string::npos;
+}
+
+bool JinjaChatFormat::EndsInThought(std::span<const Token> prompt) const {
+  // Where the tag is a token, text that spells it is none.
+  const auto tag = tokenizer_.Special("<think>");
+  std::string tail;
+  while (!prompt.empty() && tail.size() < 16) {
+    const std::string_view bytes = tokenizer_.Bytes(prompt.back());
+    if (prompt.back() == tag) return tail.find_first_not_of(" \n") == std::string::npos;
+    tail.insert(0, bytes);
+    prompt = prompt.first(prompt.size() - 1);
+  }
+  tail.erase(tail.find_last_not_of(" \n") + 1);
+  return !tag && tail.ends_with("<think>");
+}
+
+bool JinjaChatFormat::has_variable(std::string_view name) const { return words_.contains(name); }
+
+ReplyStart JinjaChatFormat::StartOf(const Conversation& conversation,
+                                    std::span<const Token> prompt) const {
+  ReplyStart start;
+  start.has_generic_calls = !has_tool_calls() && !conversation.tools.empty();
+  start.begins_in_answer = conversation.continues_last;
+  if (!conversation.continues_last) {
+    start.begins_in_reasoning = EndsInThought(prompt);
+    return start;
+  }
+  tokenizer_.EncodeMore(conversation.messages.back().content, start.said);
+  return start;
+}
+
 std::unique_ptr<ReplyReader> JinjaChatFormat::NewReader() const {
-  return std::make_unique<TextReplyReader>(tokenizer_, tool_call_style_, begins_in_reasoning_);
+  return NewReaderAt({.begins_in_reasoning = begins_in_reasoning_});
+}
+
+std::unique_ptr<ReplyReader> JinjaChatFormat::NewReaderAt(const ReplyStart& start) const {
+  using Begins = ToolCallParser::Begins;
+  const Begins begins = start.begins_in_reasoning ? Begins::kInReasoning
+                        : start.begins_in_answer  ? Begins::kInAnswer
+                                                  : Begins::kReply;
+  const ToolCallStyle style = start.has_generic_calls ? ToolCallStyle::kGeneric : tool_call_style_;
+  return std::make_unique<TextReplyReader>(tokenizer_, style, begins);
 }
 
 }  // namespace hearth

@@ -4,6 +4,8 @@
 // cannot bring one.
 #pragma once
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,23 +26,39 @@ class JinjaChatFormat : public ChatFormat {
 
   Result<std::vector<Token>> Render(const Conversation& conversation,
                                     const RenderOptions& options) const override;
-  // The prompt in pieces, as a human may want to see it.
+  // What the template makes of the conversation, nothing added and nothing refused, and its tokens.
   Result<std::vector<PromptPiece>> RenderPieces(const Conversation& conversation,
                                                 const RenderOptions& options) const;
+  std::vector<Token> TokensOf(const std::vector<PromptPiece>& pieces) const;
   const std::vector<Token>& stop_tokens() const override { return stop_tokens_; }
+  bool has_reasoning_effort() const override { return has_reasoning_effort_; }
+  // A word that stands anywhere in the template: what it is used for is the template's to say.
+  bool has_variable(std::string_view name) const override;
+  bool has_tool_calls() const override { return tool_call_style_ != ToolCallStyle::kNone; }
+  ReplyStart StartOf(const Conversation& conversation,
+                     std::span<const Token> prompt) const override;
   std::unique_ptr<ReplyReader> NewReader() const override;
+  std::unique_ptr<ReplyReader> NewReaderAt(const ReplyStart& start) const override;
   ToolCallStyle tool_call_style() const { return tool_call_style_; }
   bool begins_in_reasoning() const { return begins_in_reasoning_; }
 
  private:
   JinjaChatFormat(TemplateProgram program, const Tokenizer& tokenizer);
+  bool EndsInThought(std::span<const Token> prompt) const;
+  bool ShowsSystem() const;
+  // The prompt up to the end of the last message's text.
+  Result<std::string> RenderOpen(Conversation conversation, const RenderOptions& options) const;
+  Result<std::string> Run(const Conversation& conversation, const RenderOptions& options) const;
 
   TemplateProgram program_;
   const Tokenizer& tokenizer_;
   SpecialFinder finder_;
+  std::set<std::string, std::less<>> words_;  // of the template
   std::vector<Token> stop_tokens_;
   ToolCallStyle tool_call_style_ = ToolCallStyle::kNone;
-  bool begins_in_reasoning_ = false;  // the prompt itself ends with "<think>"
+  bool has_reasoning_effort_ = false;
+  bool has_system_ = true;            // the template shows a system message
+  bool begins_in_reasoning_ = false;  // a plain prompt itself ends with "<think>"
 };
 
 // The variables a template sees, as JSON text with every message's text marked. Declared here for

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "templates/testing_tokenizer.h"
+#include "testing/template_tokenizer.h"
 
 namespace hearth {
 namespace {
@@ -135,6 +135,7 @@ TEST(JinjaFormat, TwinsInAMessageAreNotMarks) {
 }
 
 TEST(JinjaFormat, ToolsAndCallsArriveAsTransformersPassesThem) {
+  const std::string kKnowsTools = "{# <tool_call> #}";  // else they would come as text
   Conversation conversation =
       Says({{Role::kUser, "q"}, {Role::kAssistant, ""}, {Role::kTool, "r"}});
   conversation.messages[1].tool_calls.push_back({"id1", "f", R"({"b": 1.50, "a": [null]})"});
@@ -144,15 +145,15 @@ TEST(JinjaFormat, ToolsAndCallsArriveAsTransformersPassesThem) {
   conversation.messages[2].name = "f";
   auto schema = ParseJson(R"({"type": "object", "properties": {}})");
   conversation.tools.push_back({"f", "does", *schema});
-  EXPECT_EQ(Show("{{ tools | tojson }}", conversation),
+  EXPECT_EQ(Show(kKnowsTools + "{{ tools | tojson }}", conversation),
             R"([{"type": "function", "function": {"name": "f", "description": "does", )"
             R"("parameters": {"type": "object", "properties": {}}}}])");
-  EXPECT_EQ(Show("{{ messages[1] | tojson }}", conversation),
+  EXPECT_EQ(Show(kKnowsTools + "{{ messages[1] | tojson }}", conversation),
             R"({"role": "assistant", "content": "", "reasoning_content": "hm", "thinking": "hm", )"
             R"("tool_calls": [{"type": "function", "id": "id1", "function": {"name": "f", )"
             R"("arguments": {"b": 1.5, "a": [null]}}}, {"type": "function", "id": "id2", )"
             R"("function": {"name": "g", "arguments": "not json"}}]})");
-  EXPECT_EQ(Show("{{ messages[2] | tojson }}", conversation),
+  EXPECT_EQ(Show(kKnowsTools + "{{ messages[2] | tojson }}", conversation),
             R"({"role": "tool", "content": "r", "name": "f", "tool_call_id": "id1"})");
   EXPECT_EQ(
       Show("{{ tools is none }}{{ messages[0].tool_calls is defined }}", Says({{Role::kUser, ""}})),
@@ -166,6 +167,13 @@ TEST(JinjaFormat, TheDateIsTheCallers) {
   EXPECT_EQ(Show(source, Says({{Role::kUser, ""}})), "none");
   EXPECT_EQ(Show(source, Says({{Role::kUser, ""}}), {.date = "soon"}),
             "failed: date \"soon\": expected YYYY-MM-DD");
+}
+
+TEST(JinjaFormat, KnowsWhetherItsTemplateHasAnEffort) {
+  const TestingTokenizer tokenizer(kNames, "<s>", "</s>");
+  EXPECT_FALSE((*JinjaChatFormat::Make(kChatMl, tokenizer))->has_reasoning_effort());
+  EXPECT_TRUE(
+      (*JinjaChatFormat::Make("{{ reasoning_effort }}", tokenizer))->has_reasoning_effort());
 }
 
 TEST(JinjaFormat, WhatTheTemplateRaisesIsTheError) {
@@ -200,6 +208,178 @@ TEST(JinjaFormat, ReadsRepliesInTheStyleOfItsTemplate) {
     shown += std::to_string(static_cast<int>(event.kind)) + event.text + "|";
   }
   EXPECT_EQ(shown, "0s|0o|1H|1i|2f|3{}|4|");
+}
+
+Conversation With(JsonObject variables) {
+  Conversation conversation = Says({{Role::kUser, "Hi"}});
+  conversation.template_variables = std::move(variables);
+  return conversation;
+}
+
+TEST(JinjaFormat, RequestsMaySetVariables) {
+  constexpr const char* kSource =
+      "{% if enable_thinking is defined and enable_thinking is false %}off{% endif %}"
+      "{{ style }}{{ budget }}";
+  EXPECT_EQ(Show(kSource, With({})), "");
+  EXPECT_EQ(Show(kSource, With({{"enable_thinking", false}, {"style", "brief"}, {"budget", 7}})),
+            "offbrief7");
+  EXPECT_EQ(Show("{{ style == 'brief' }}", With({{"style", "brief"}})), "True");
+}
+
+TEST(JinjaFormat, VariablesAreTextAndReplaceNothing) {
+  EXPECT_EQ(Show("{{ style }}{{ '<' + style2 + '>' }}", With({{"style", "<s>"}, {"style2", "s"}})),
+            "<s><s>");
+  EXPECT_EQ(Show("{{ messages[0].content }}{{ bos_token }}{{ tools }}{{ add_generation_prompt }}",
+                 With({{"messages", "x"},
+                       {"bos_token", "</s>"},
+                       {"tools", "x"},
+                       {"add_generation_prompt", false}})),
+            "Hi{<s>}NoneTrue");
+}
+
+TEST(JinjaFormat, KnowsWhichVariablesItsTemplateNames) {
+  const TestingTokenizer tokenizer(kNames, "<s>", "</s>");
+  auto format = JinjaChatFormat::Make("{% if enable_thinking %}{{ x1 }}{% endif %}", tokenizer);
+  EXPECT_TRUE((*format)->has_variable("enable_thinking"));
+  EXPECT_TRUE((*format)->has_variable("x1"));
+  EXPECT_FALSE((*format)->has_variable("thinking"));
+  EXPECT_FALSE((*format)->has_variable("x"));
+  EXPECT_FALSE((*format)->has_variable(""));
+}
+
+// Whether the reply begins inside a thought can depend on a variable.
+TEST(JinjaFormat, EveryPromptSaysWhetherItEndsInAThought) {
+  const TestingTokenizer tokenizer(kNames, "<s>", "</s>");
+  auto format = JinjaChatFormat::Make(
+      "{{ messages[0].content }}{% if enable_thinking is false %}<think>\n\n</think>\n\n"
+      "{% else %}<think>\n{% endif %}",
+      tokenizer);
+  const auto begins = [&](const Conversation& conversation) {
+    auto prompt = (*format)->Render(conversation, {});
+    const ReplyStart start = (*format)->StartOf(conversation, *prompt);
+    std::vector<ReplyEvent> events;
+    const auto reader = (*format)->NewReaderAt(start);
+    std::vector<Token> tokens;
+    tokenizer.Encode("word", tokens);
+    for (const Token token : tokens) reader->Feed(token, events);
+    reader->Finish(events);
+    EXPECT_EQ(events.front().kind == ReplyEvent::Kind::kReasoning, start.begins_in_reasoning);
+    return start.begins_in_reasoning;
+  };
+  EXPECT_TRUE((*format)->begins_in_reasoning());
+  EXPECT_TRUE(begins(With({})));
+  EXPECT_TRUE(begins(With({{"enable_thinking", true}})));
+  EXPECT_FALSE(begins(With({{"enable_thinking", false}})));
+  auto plain = JinjaChatFormat::Make("{{ messages[0].content }}", tokenizer);
+  const Conversation spelled = Says({{Role::kUser, "<think>"}});
+  auto prompt = (*plain)->Render(spelled, {});
+  EXPECT_FALSE((*plain)->StartOf(spelled, *prompt).begins_in_reasoning) << "text is no tag";
+}
+
+Conversation Open(std::vector<std::pair<Role, std::string>> messages) {
+  Conversation conversation = Says(std::move(messages));
+  conversation.continues_last = true;
+  return conversation;
+}
+
+TEST(JinjaFormat, TheLastMessageCanBeLeftOpen) {
+  EXPECT_EQ(Show(kChatMl, Open({{Role::kUser, "Hi"}, {Role::kAssistant, "Hel <s>\n "}})),
+            "{<|im_start|>}user\nHi{<|im_end|>}\n{<|im_start|>}assistant\nHel <s>\n ");
+  // Whatever else says the same.
+  EXPECT_EQ(Show(kChatMl, Open({{Role::kUser,
+                                 "a\xee\x82\xb7"
+                                 "0\xee\x82\xb7"},
+                                {Role::kAssistant, "a"}})),
+            "{<|im_start|>}user\na\xee\x82\xb7"
+            "0\xee\x82\xb7{<|im_end|>}\n{<|im_start|>}assistant\na");
+  // A template that trims its messages trims no end that is kept open.
+  EXPECT_EQ(Show("{% for m in messages %}[{{ m.content | trim }}]{% endfor %}",
+                 Open({{Role::kUser, " Hi "}, {Role::kAssistant, "Hel "}})),
+            "[Hi][Hel ");
+}
+
+TEST(JinjaFormat, WhatATemplateDoesNotShowCannotBeLeftOpen) {
+  for (const char* source :
+       {"{{ messages[0].content }}", "{% for m in messages %}{{ m.content | trim }}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}",
+        "{{ messages[0].content }}{{ messages[1].content | upper }}"}) {
+    const std::string shown =
+        Show(source, Open({{Role::kUser, "hel"}, {Role::kAssistant, " hel"}}));
+    EXPECT_NE(shown.find("failed: messages: the last message is the assistant's"),
+              std::string::npos)
+        << source << ": " << shown;
+  }
+}
+
+TEST(JinjaFormat, AnAssistantsLastMessageIsNotLeftOutInSilence) {
+  const Conversation over = Says({{Role::kUser, "Hi"}, {Role::kAssistant, " Hello "}});
+  EXPECT_NE(Show("{{ messages[0].content }}", over).find("leaves it out"), std::string::npos);
+  EXPECT_EQ(Show("{{ messages[1].content | trim }}", over), "Hello");
+}
+
+TEST(JinjaFormat, AnOpenAnswerIsGoneOnWith) {
+  const TestingTokenizer tokenizer(kNames, "<s>", "</s>");
+  auto format = JinjaChatFormat::Make(
+      "{% for m in messages %}{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<think>\n{% endif %}",
+      tokenizer);
+  const Conversation conversation = Open({{Role::kUser, "Hi"}, {Role::kAssistant, "Hello "}});
+  auto prompt = (*format)->Render(conversation, {});
+  const ReplyStart start = (*format)->StartOf(conversation, *prompt);
+  EXPECT_FALSE(start.begins_in_reasoning);
+  std::string said;
+  for (const Token token : start.said) said += tokenizer.Bytes(token);
+  EXPECT_EQ(said, "Hello ");
+  const auto reader = (*format)->NewReaderAt(start);
+  std::vector<ReplyEvent> events;
+  std::vector<Token> tokens;
+  tokenizer.Encode("you", tokens);
+  for (const Token token : tokens) reader->Feed(token, events);
+  reader->Finish(events);
+  std::string text;
+  for (const ReplyEvent& event : events) text += event.text;
+  EXPECT_EQ(text, "you");
+  EXPECT_EQ(events.front().kind, ReplyEvent::Kind::kContent);
+}
+
+TEST(JinjaFormat, ToolsAreTextWhereATemplateHasNone) {
+  Conversation conversation = Says({{Role::kUser, "Hi"}});
+  conversation.tools = {{"get", "<s>", Json()}};
+  const std::string shown = Show(kChatMl, conversation);
+  EXPECT_TRUE(shown.starts_with("{<|im_start|>}system\n# Tools\n")) << shown;
+  EXPECT_NE(shown.find(R"({"name":"get","description":"<s>","parameters":{}})"), std::string::npos);
+  EXPECT_TRUE(shown.ends_with("{<|im_start|>}user\nHi{<|im_end|>}\n{<|im_start|>}assistant\n"));
+  // A template that refuses or leaves out system messages.
+  for (const char* source :
+       {"{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+        "[{{ m.content }}]{% endfor %}",
+        "{% for m in messages if m.role == 'user' %}[{{ m.content }}]{% endfor %}"}) {
+    const std::string plain = Show(source, conversation);
+    EXPECT_TRUE(plain.starts_with("[# Tools\n")) << plain;
+    EXPECT_TRUE(plain.ends_with("\n\nHi]")) << plain;
+  }
+  // One that knows tools is left alone.
+  EXPECT_EQ(Show("{{ tools[0].function.name }}<tool_call>", conversation), "get<tool_call>");
+}
+
+TEST(JinjaFormat, GenericCallsAreReadWhereToolsWereGiven) {
+  const TestingTokenizer tokenizer(kNames, "<s>", "</s>");
+  auto format = JinjaChatFormat::Make(kChatMl, tokenizer);
+  EXPECT_FALSE((*format)->has_tool_calls());
+  Conversation conversation = Says({{Role::kUser, "Hi"}});
+  const auto first = [&] {
+    auto prompt = (*format)->Render(conversation, {});
+    const auto reader = (*format)->NewReaderAt((*format)->StartOf(conversation, *prompt));
+    std::vector<Token> tokens;
+    tokenizer.Encode(R"({"name": "get", "arguments": {}})", tokens);
+    std::vector<ReplyEvent> events;
+    for (const Token token : tokens) reader->Feed(token, events);
+    reader->Finish(events);
+    return events.front().kind;
+  };
+  EXPECT_EQ(first(), ReplyEvent::Kind::kContent) << "nobody offered a tool: it is an answer";
+  conversation.tools = {{"get", "", Json()}};
+  EXPECT_EQ(first(), ReplyEvent::Kind::kToolCall);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "templates/program.h"
-#include "templates/testing_tokenizer.h"
+#include "testing/template_tokenizer.h"
 #include "text/utf8.h"
 
 namespace hearth {

@@ -26,7 +26,8 @@ void TemplateProgram::Free::operator()(HearthTemplate* program) const {
 Result<TemplateProgram> TemplateProgram::Compile(std::string_view source,
                                                  const TemplateLimits& limits) {
   if (source.size() > limits.source_bytes) {
-    return Error(Code::kExhausted, "%zu bytes, limit %zu", source.size(), limits.source_bytes);
+    return Error(Code::kExhausted, "%zu bytes; the limit is %zu", source.size(),
+                 limits.source_bytes);
   }
   HearthBytes error = {};
   HearthTemplate* program = hearth_template_new(Data(source), source.size(), &error);

@@ -2,8 +2,10 @@
 // Finds weights that are no numbers. It walks gigabytes at load, so each block is first screened
 // by its scale alone; only a suspect is decoded.
 #include <cmath>
+#include <vector>
 
 #include "tensor/block_decoders.h"
+#include "tensor/block_format.h"
 #include "tensor/quant.h"
 
 namespace hearth {
@@ -92,6 +94,18 @@ Status CheckMxfp4(const uint8_t* data, int64_t count) {
   return RefuseMxfp4(DType::kMxfp4, block, data[block * 17]);
 }
 
+// What nobody here knows the factors of.
+Status CheckByDecoding(DType dtype, std::span<const std::byte> bytes) {
+  const BlockShape shape = BlockShapeOf(dtype);
+  std::vector<float> values(static_cast<size_t>(shape.elems));
+  const auto count = static_cast<int64_t>(bytes.size()) / shape.bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    DecodeBlocks(dtype, bytes.data() + i * shape.bytes, shape.elems, values.data());
+    if (!AllFinite(values.data(), shape.elems)) return Refuse(dtype, i);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status CheckBlocks(DType dtype, std::span<const std::byte> bytes) {
@@ -111,6 +125,7 @@ Status CheckBlocks(DType dtype, std::span<const std::byte> bytes) {
     const auto suspect = [&](int64_t i) { return (~LoadU16(data + i * 2) & 0x7f80u) == 0; };
     return Refuse(dtype, FirstGuilty(count, suspect, always));
   }
+  if (AddedFormat(dtype) != nullptr) return CheckByDecoding(dtype, bytes);
   const Factors at = FactorsOf(dtype);
   HEARTH_CHECK(at.first >= 0);
   const int second = at.second < 0 ? at.first : at.second;

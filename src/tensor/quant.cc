@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tensor/block_decoders.h"
+#include "tensor/block_format.h"
 
 namespace hearth {
 namespace {
@@ -52,8 +53,10 @@ Decoder DecoderOf(DType dtype) {
       return DecodeIq2Xxs;
     case DType::kMxfp4:
       return DecodeMxfp4;
-    default:
-      return nullptr;
+    default: {
+      const BlockFormat* added = AddedFormat(dtype);
+      return added != nullptr ? added->decode : nullptr;
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/tensor.h"
 
+#include "tensor/block_format.h"
+
 namespace hearth {
 namespace {
 
@@ -52,9 +54,11 @@ constexpr bool InEnumOrder() {
 }
 static_assert(InEnumOrder());
 
-const Format& FormatOf(DType dtype) {
-  HEARTH_CHECK(static_cast<size_t>(dtype) < std::size(kFormats));
-  return kFormats[static_cast<size_t>(dtype)];
+Format FormatOf(DType dtype) {
+  if (static_cast<size_t>(dtype) < std::size(kFormats)) return kFormats[static_cast<size_t>(dtype)];
+  const BlockFormat* added = AddedFormat(dtype);
+  HEARTH_CHECK(added != nullptr);
+  return {dtype, added->name, added->shape};
 }
 
 }  // namespace

@@ -52,11 +52,12 @@ Status MergeTable::Insert(const Merge& merge, uint32_t value) {
       return Status();
     }
     if ((slots_[i] ^ key) < kMaxMerges) {
-      return Error(Code::kInvalid, "the merge of tokens %d and %d stands twice", merge.left,
+      return Error(Code::kInvalid, "the merge of tokens %d and %d appears twice", merge.left,
                    merge.right);
     }
   }
-  return Error(Code::kInvalid, "the merges collide: not a natural vocabulary");
+  return Error(Code::kInvalid,
+               "too many merges collide in the hash table: not a plausible vocabulary");
 }
 
 Result<MergeTable> MergeTable::FromRanks(const VocabTable& vocab) {

@@ -149,9 +149,9 @@ TEST(Merger, LeavesUnknownSymbolsAlone) {
 
 TEST(MergeTable, RefusesAPairThatStandsTwice) {
   const auto small = MergeTable::FromMerges(std::vector<Merge>{{0, 1, 2}, {0, 1, 3}});
-  EXPECT_THAT(small.status().message(), HasSubstr("tokens 0 and 1 stands twice"));
+  EXPECT_THAT(small.status().message(), HasSubstr("tokens 0 and 1 appears twice"));
   const auto large = MergeTable::FromMerges(std::vector<Merge>{{500, 1, 2}, {500, 1, 3}});
-  EXPECT_THAT(large.status().message(), HasSubstr("tokens 500 and 1 stands twice"));
+  EXPECT_THAT(large.status().message(), HasSubstr("tokens 500 and 1 appears twice"));
 }
 
 TEST(MergeTable, FindsNothingForNumbersThatAreNoTokens) {

@@ -49,21 +49,21 @@ bool IsNameCharacter(char c) {
 // Names of tools and participants stand in message headers, where a space would start a new word.
 Status CheckName(const std::string& name, const std::string& path) {
   if (name.empty()) return Refuse(path, "expected a name, found an empty string");
-  if (name.size() > kMaxToolNameBytes) return Refuse(path, "longer than 128 bytes");
+  if (name.size() > kMaxToolNameBytes) return Refuse(path, "must have at most 128 bytes");
   if (!std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-    return Refuse(path, "may hold only letters, digits, '_', '-' and '.'");
+    return Refuse(path, "may contain only letters, digits, '_', '-' and '.'");
   }
   return {};
 }
 
 Status CheckCalledName(const std::string& name, const std::string& path) {
   if (name.empty()) return Refuse(path, "expected a name, found an empty string");
-  if (name.size() > kMaxCalledNameBytes) return Refuse(path, "longer than 256 bytes");
+  if (name.size() > kMaxCalledNameBytes) return Refuse(path, "must have at most 256 bytes");
   const auto breaks_header = [](char c) {
     return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
   };
   if (std::any_of(name.begin(), name.end(), breaks_header)) {
-    return Refuse(path, "may not hold spaces or control characters");
+    return Refuse(path, "must not contain spaces or control characters");
   }
   return {};
 }
@@ -75,7 +75,7 @@ Result<std::string> ParseParts(const JsonArray& parts, const std::string& path) 
     if (parts[i].object() == nullptr) return Refuse(part_path, "expected an object");
     HEARTH_ASSIGN(const std::string type, RequiredString(parts[i], "type", part_path));
     if (type != "text") {
-      return Error(Code::kUnsupported, "%s.type: only \"text\" parts are read, found %s",
+      return Error(Code::kUnsupported, "%s.type: only \"text\" parts are supported, found %s",
                    part_path.c_str(), Quoted(type).c_str());
     }
     HEARTH_ASSIGN(const std::string piece, RequiredString(parts[i], "text", part_path));
@@ -118,7 +118,7 @@ Result<std::string> ParseReasoning(const Json& message, const std::string& path)
   HEARTH_ASSIGN(std::string same, OptionalString(message, "reasoning_content", path));
   if (reasoning.empty()) return same;
   if (!same.empty() && same != reasoning) {
-    return Refuse(path + ".reasoning_content", "differs from \"reasoning\"");
+    return Refuse(path + ".reasoning_content", "differs from \"reasoning\"; send only one of them");
   }
   return reasoning;
 }
@@ -128,7 +128,7 @@ Result<const Json*> ParseFunction(const Json& item, const std::string& path) {
   if (item.object() == nullptr) return Refuse(path, "expected an object");
   HEARTH_ASSIGN(const std::string type, OptionalString(item, "type", path));
   if (!type.empty() && type != "function") {
-    return Error(Code::kUnsupported, "%s.type: only \"function\" is known, found %s", path.c_str(),
+    return Error(Code::kUnsupported, "%s.type: expected \"function\", found %s", path.c_str(),
                  Quoted(type).c_str());
   }
   const Json* function = item.Find("function");
@@ -162,7 +162,8 @@ Status ParseToolCalls(const Json& message, const std::string& path, Message& out
   if (calls == nullptr) return {};
   const std::string calls_path = path + ".tool_calls";
   if (calls->array() == nullptr) return Refuse(calls_path, "expected an array");
-  if (out.role != Role::kAssistant) return Refuse(calls_path, "only an assistant calls tools");
+  if (out.role != Role::kAssistant)
+    return Refuse(calls_path, "only assistant messages may have tool calls");
   for (size_t i = 0; i < calls->array()->size(); ++i) {
     HEARTH_ASSIGN(ToolCall call, ParseToolCall((*calls->array())[i], Item(calls_path, i)));
     out.tool_calls.push_back(std::move(call));
@@ -175,12 +176,14 @@ using CallNames = std::unordered_map<std::string, std::string>;  // call id -> t
 Status ResolveTool(const CallNames& calls, const std::string& path, Message& out) {
   if (const auto call = calls.find(out.tool_call_id); call != calls.end()) {
     if (!out.name.empty() && out.name != call->second) {
-      return Refuse(path + ".name", "differs from the name of the call this message answers");
+      return Refuse(path + ".name",
+                    "differs from the name in the tool call that this message answers");
     }
     out.name = call->second;
     return {};
   }
-  if (out.name.empty()) return Refuse(path + ".tool_call_id", "answers no earlier tool call");
+  if (out.name.empty())
+    return Refuse(path + ".tool_call_id", "does not match any earlier tool call");
   return CheckCalledName(out.name, path + ".name");
 }
 
@@ -231,7 +234,7 @@ Status ParseTools(const Json& request, Conversation& out) {
     const std::string path = Item("tools", i);
     HEARTH_ASSIGN(ToolDefinition tool, ParseTool((*tools->array())[i], path));
     if (!names.insert(tool.name).second) {
-      return Refuse(path + ".function.name", "an earlier tool has this name");
+      return Refuse(path + ".function.name", "another tool already has this name");
     }
     out.tools.push_back(std::move(tool));
   }
@@ -260,9 +263,8 @@ Result<Conversation> ParseConversation(const Json& request) {
   if (request.object() == nullptr) return Error(Code::kInvalid, "expected an object");
   Conversation out;
   const Json* messages = request.Find("messages");
-  if (messages == nullptr || messages->array() == nullptr) {
-    return Refuse("messages", "expected an array");
-  }
+  if (messages == nullptr) return Refuse("messages", "is missing; expected an array of messages");
+  if (messages->array() == nullptr) return Refuse("messages", "expected an array");
   CallNames calls;
   for (size_t i = 0; i < messages->array()->size(); ++i) {
     HEARTH_ASSIGN(Message message,

@@ -32,6 +32,10 @@ struct Conversation {
   std::vector<Message> messages;
   std::vector<ToolDefinition> tools;
   std::optional<ReasoningEffort> reasoning_effort;
+  // The last message, the assistant's, is not over: the reply goes on where it ends.
+  bool continues_last = false;
+  // For the model's chat template, beside what it gets anyway: strings, numbers and booleans.
+  JsonObject template_variables = {};
 };
 
 // Reads `{messages, tools, reasoning_effort}` as OpenAI-style clients write it; other members are

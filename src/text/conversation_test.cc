@@ -64,7 +64,8 @@ TEST_P(ConversationMistake, IsRefusedByItsPath) {
 INSTANTIATE_TEST_SUITE_P(
     All, ConversationMistake,
     ::testing::Values(
-        Mistake{"[]", "expected an object"}, Mistake{"{}", "messages: expected an array"},
+        Mistake{"[]", "expected an object"},
+        Mistake{"{}", "messages: is missing; expected an array of messages"},
         Mistake{R"({"messages":[1]})", "messages[0]: expected an object"},
         Mistake{R"({"messages":[{"role":"user","content":"a"},{"content":"a"}]})",
                 "messages[1].role: expected a string"},
@@ -77,39 +78,41 @@ INSTANTIATE_TEST_SUITE_P(
                 "messages[0].content: expected a string or an array of text parts"},
         Mistake{R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},"b"]}]})",
                 "messages[0].content[1]: expected an object"},
-        Mistake{R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
-                "messages[0].content[0].type: only \"text\" parts are read, found \"image_url\""},
+        Mistake{
+            R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
+            "messages[0].content[0].type: only \"text\" parts are supported, found \"image_url\""},
         Mistake{R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})",
                 "messages[0].content[0].text: expected a string"},
         Mistake{R"({"messages":[{"role":"user","name":"a b","content":""}]})",
-                "messages[0].name: may hold only letters, digits, '_', '-' and '.'"},
+                "messages[0].name: may contain only letters, digits, '_', '-' and '.'"},
         Mistake{R"({"messages":[{"role":"assistant","reasoning":"a","reasoning_content":"b"}]})",
-                "messages[0].reasoning_content: differs from \"reasoning\""},
+                "messages[0].reasoning_content: differs from \"reasoning\"; send only one of them"},
         Mistake{R"({"messages":[{"role":"user","content":"","tool_calls":[]}]})",
-                "messages[0].tool_calls: only an assistant calls tools"},
+                "messages[0].tool_calls: only assistant messages may have tool calls"},
         Mistake{R"({"messages":[{"role":"assistant","tool_calls":{}}]})",
                 "messages[0].tool_calls: expected an array"},
         Mistake{R"({"messages":[{"role":"assistant","tool_calls":[{"type":"custom"}]}]})",
-                "messages[0].tool_calls[0].type: only \"function\" is known, found \"custom\""},
+                "messages[0].tool_calls[0].type: expected \"function\", found \"custom\""},
         Mistake{R"({"messages":[{"role":"assistant","tool_calls":[{"function":1}]}]})",
                 "messages[0].tool_calls[0].function: expected an object"},
         Mistake{R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a b"}}]}]})",
-                "messages[0].tool_calls[0].function.name: may not hold spaces or control "
+                "messages[0].tool_calls[0].function.name: must not contain spaces or control "
                 "characters"},
         Mistake{R"({"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a",
                 "arguments":[1]}}]}]})",
                 "messages[0].tool_calls[0].function.arguments: expected a string of JSON or an "
                 "object"},
         Mistake{R"({"messages":[{"role":"tool","tool_call_id":"x","content":""}]})",
-                "messages[0].tool_call_id: answers no earlier tool call"},
-        Mistake{R"({"messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":
+                "messages[0].tool_call_id: does not match any earlier tool call"},
+        Mistake{
+            R"({"messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":
                 "f"}}]},{"role":"tool","tool_call_id":"x","name":"g","content":""}]})",
-                "messages[1].name: differs from the name of the call this message answers"},
+            "messages[1].name: differs from the name in the tool call that this message answers"},
         Mistake{R"({"messages":[],"tools":{}})", "tools: expected an array"},
         Mistake{R"({"messages":[],"tools":[{"type":"function","function":{"name":""}}]})",
                 "tools[0].function.name: expected a name, found an empty string"},
         Mistake{R"({"messages":[],"tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}]})",
-                "tools[1].function.name: an earlier tool has this name"},
+                "tools[1].function.name: another tool already has this name"},
         Mistake{R"({"messages":[],"tools":[{"function":{"name":"f","parameters":[]}}]})",
                 "tools[0].function.parameters: expected a JSON schema, which is an object"},
         Mistake{R"({"messages":[],"tools":[{"function":{"name":"f","description":1}}]})",
@@ -122,7 +125,7 @@ TEST(Conversation, LongNamesAreRefused) {
   const Result<Conversation> parsed =
       Parse(R"({"messages":[],"tools":[{"function":{"name":")" + name + R"("}}]})");
   ASSERT_FALSE(parsed.ok());
-  EXPECT_EQ(parsed.status().message(), "tools[0].function.name: longer than 128 bytes");
+  EXPECT_EQ(parsed.status().message(), "tools[0].function.name: must have at most 128 bytes");
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ struct HarmonyOptions {
   const AnswerFormat* answer = nullptr;  // shown as a response format; null: none
 };
 
-// The prompt, up to and including `<|start|>assistant`. Every field is encoded by itself with
+// The prompt, up to and including `<|start|>assistant`, or the text of the last message where that
+// is continued. Every field is encoded by itself with
 // Tokenizer::Encode, which cannot write a control token, so no text can end a message early.
 // Fails only for a tool message without a name and a tokenizer without harmony's tokens.
 Result<std::vector<Token>> RenderHarmony(const Conversation& conversation,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversation -> harmony messages -> tokens. Which bytes are encoded together decides the tokens,
 // so the writer keeps to the units of training: author, " to=recipient", channel, content.
+#include <optional>
 #include <string_view>
 
 #include "text/harmony.h"
@@ -107,7 +108,7 @@ Status AppendTurns(const Message& message, std::vector<Turn>& out) {
       break;
     case Role::kTool:
       if (message.name.empty()) {
-        return Error(Code::kInvalid, "a tool message does not say which tool it is from");
+        return Error(Code::kInvalid, "a tool message does not name its tool");
       }
       out.push_back(Turn{.role = Role::kTool,
                          .author = "functions." + message.name,
@@ -161,6 +162,12 @@ class TurnWriter {
       : tokenizer_(tokenizer), tokens_(tokens) {}
 
   void Write(const Turn& turn) {
+    WriteOpen(turn);
+    const bool is_call = turn.role == Role::kAssistant && !turn.recipient.empty();
+    out_.push_back(is_call ? tokens_.call : tokens_.end);
+  }
+  // Without its end: more of it is to come.
+  void WriteOpen(const Turn& turn) {
     Start(turn.author);
     if (!turn.name.empty()) Text(":" + turn.name);
     if (!turn.recipient.empty()) Text(" to=" + turn.recipient);
@@ -175,8 +182,6 @@ class TurnWriter {
     }
     out_.push_back(tokens_.message);
     Text(turn.content);
-    const bool is_call = turn.role == Role::kAssistant && !turn.recipient.empty();
-    out_.push_back(is_call ? tokens_.call : tokens_.end);
   }
   void Start(std::string_view author) {
     out_.push_back(tokens_.start);
@@ -204,7 +209,8 @@ Result<HarmonyTokens> HarmonyTokens::Find(const Tokenizer& tokenizer) {
   };
   for (const auto& [name, token] : wanted) {
     const std::optional<Token> id = tokenizer.Special(name);
-    if (!id) return Error(Code::kUnsupported, "the tokenizer has no %s: not a harmony model", name);
+    if (!id)
+      return Error(Code::kUnsupported, "the tokenizer has no token %s: not a harmony model", name);
     *token = *id;
   }
   return found;
@@ -214,14 +220,26 @@ Result<std::vector<Token>> RenderHarmony(const Conversation& conversation,
                                          const HarmonyOptions& options,
                                          const Tokenizer& tokenizer) {
   HEARTH_ASSIGN(const HarmonyTokens tokens, HarmonyTokens::Find(tokenizer));
-  HEARTH_ASSIGN(const std::vector<Turn> turns, ListTurns(conversation, options));
+  HEARTH_ASSIGN(std::vector<Turn> turns, ListTurns(conversation, options));
+  std::optional<Turn> open;
+  if (conversation.continues_last) {
+    if (turns.back().channel != "final") {
+      return Error(Code::kInvalid, "messages: only an answer in text can be continued");
+    }
+    open = std::move(turns.back());
+    turns.pop_back();
+  }
   const size_t finished = options.keeps_finished_reasoning ? 0 : EndOfFinishedTurns(turns);
   TurnWriter writer(tokenizer, tokens);
   for (size_t i = 0; i < turns.size(); ++i) {
     if (i < finished && turns[i].channel == "analysis") continue;
     writer.Write(turns[i]);
   }
-  writer.Start("assistant");
+  if (open) {
+    writer.WriteOpen(*open);
+  } else {
+    writer.Start("assistant");
+  }
   return std::move(writer).Take();
 }
 

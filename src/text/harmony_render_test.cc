@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "testing/byte_tokenizer.h"
 #include "text/harmony.h"
@@ -197,6 +198,24 @@ TEST(HarmonyTools, KeepsTheOrderOfProperties) {
             "{\nz?: number,\na: string,\n}");
 }
 
+TEST(HarmonyTools, RequiredNamesAreLookedUpOnce) {
+  const auto seconds_for = [](int count) {
+    std::string properties, required;
+    for (int i = 0; i < count; ++i) {
+      properties += Printf("%s\"a%06d\":{}", i > 0 ? "," : "", i);
+      required += Printf("%s\"b%06d\"", i > 0 ? "," : "", i);
+    }
+    const std::string schema =
+        R"({"type":"object","properties":{)" + properties + R"(},"required":[)" + required + "]}";
+    const std::clock_t began = std::clock();
+    EXPECT_GT(Signature(schema).size(), static_cast<size_t>(count));
+    return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  };
+  seconds_for(1000);
+  const double once = seconds_for(15'000), twice = seconds_for(30'000);
+  EXPECT_LT(twice, 3 * once + 0.1) << once;
+}
+
 TEST(HarmonyTools, DeepSchemasAreBounded) {
   // As deep as the JSON parser lets through.
   std::string schema = R"({"type":"string"})";
@@ -227,6 +246,20 @@ TEST(HarmonyRender, TheFormOfTheAnswerEndsTheDeveloperMessage) {
   EXPECT_NE(text.find("} // namespace functions\n\n# Response Formats\n\n## shopping_list\n\n"
                       "// What to buy.\n{\"type\":\"object\","),
             std::string::npos);
+}
+
+TEST(HarmonyRender, AnAnswerCanBeLeftOpen) {
+  Conversation conversation;
+  conversation.messages = {Said(Role::kUser, "a"), Said(Role::kAssistant, "b", "old"),
+                           Said(Role::kUser, "c"), Said(Role::kAssistant, "d <|end|>", "new")};
+  conversation.continues_last = true;
+  EXPECT_EQ(Rendered(conversation),
+            "<|start|>user<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|end|>"
+            "<|start|>user<|message|>c<|end|>"
+            "<|start|>assistant<|channel|>analysis<|message|>new<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>d <|end|>");
+  conversation.messages.push_back(Calls("f", ""));
+  EXPECT_FALSE(RenderHarmony(conversation, {}, Bytes()).ok()) << "a call is no answer";
 }
 
 }  // namespace

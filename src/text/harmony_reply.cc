@@ -82,11 +82,34 @@ class HarmonyFormat : public ChatFormat {
     return RenderHarmony(conversation, harmony, tokenizer_);
   }
   const std::vector<Token>& stop_tokens() const override { return stop_tokens_; }
+  bool has_reasoning_effort() const override { return true; }
   std::unique_ptr<ReplyReader> NewReader() const override {
     return std::make_unique<HarmonyReader>(tokenizer_, tokens_);
   }
+  ReplyStart StartOf(const Conversation& conversation, std::span<const Token>) const override {
+    if (!conversation.continues_last) return {};
+    ReplyStart start{.begins_in_answer = true, .said = AnswerHeader()};
+    tokenizer_.Encode(conversation.messages.back().content, start.said);
+    return start;
+  }
+  std::unique_ptr<ReplyReader> NewReaderAt(const ReplyStart& start) const override {
+    std::unique_ptr<ReplyReader> reader = NewReader();
+    std::vector<ReplyEvent> nothing;
+    if (start.begins_in_answer) {
+      for (const Token token : AnswerHeader()) reader->Feed(token, nothing);
+    }
+    return reader;
+  }
 
  private:
+  // What stands between `<|start|>assistant` and an answer's text.
+  std::vector<Token> AnswerHeader() const {
+    std::vector<Token> header{tokens_.channel};
+    tokenizer_.Encode("final", header);
+    header.push_back(tokens_.message);
+    return header;
+  }
+
   const Tokenizer& tokenizer_;
   const HarmonyTokens tokens_;
   const std::vector<Token> stop_tokens_;

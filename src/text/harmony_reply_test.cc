@@ -111,7 +111,30 @@ TEST(HarmonyReply, OtherVocabulariesAreRefused) {
   const NoSpecials tokenizer;
   Result<std::unique_ptr<ChatFormat>> format = MakeHarmonyFormat(tokenizer);
   ASSERT_FALSE(format.ok());
-  EXPECT_EQ(format.status().message(), "the tokenizer has no <|channel|>: not a harmony model");
+  EXPECT_EQ(format.status().message(),
+            "the tokenizer has no token <|channel|>: not a harmony model");
+}
+
+TEST(HarmonyReply, AnAnswerThatGoesOnIsContentAtOnce) {
+  const testing::ByteTokenizer tokenizer;
+  Conversation conversation;
+  conversation.messages.emplace_back().role = Role::kAssistant;
+  conversation.messages.back().content = "Hel";
+  EXPECT_FALSE(Format().StartOf(conversation, {}).begins_in_answer);
+  conversation.continues_last = true;
+  const ReplyStart start = Format().StartOf(conversation, {});
+  EXPECT_EQ(start.said, tokenizer.Stream("<|channel|>final<|message|>Hel"));
+  std::vector<ReplyEvent> events;
+  const auto reader = Format().NewReaderAt(start);
+  // Where a header were still to come, "lo" would be part of it.
+  for (const Token token : tokenizer.Stream("lo<|message|><|return|>")) reader->Feed(token, events);
+  reader->Finish(events);
+  std::string text;
+  for (const ReplyEvent& event : events) {
+    EXPECT_EQ(event.kind, ReplyEvent::Kind::kContent);
+    text += event.text;
+  }
+  EXPECT_EQ(text, "lo") << "what was said before is not told again";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <unordered_set>
 
 namespace hearth {
 namespace {
@@ -210,13 +211,14 @@ void SchemaWriter::Property(const std::string& name, const Json& schema, bool is
   out_ += '\n';
 }
 
-bool Requires(const Json& schema, const std::string& name) {
+// A set: a hostile schema has as many names here as it has properties.
+std::unordered_set<std::string_view> RequiredNames(const Json& schema) {
+  std::unordered_set<std::string_view> names;
   const JsonArray* required = FindArray(schema, "required");
-  if (required == nullptr) return false;
-  for (const Json& item : *required) {
-    if (item.string() != nullptr && *item.string() == name) return true;
+  for (size_t i = 0; required != nullptr && i < required->size(); ++i) {
+    if (const std::string* name = (*required)[i].string()) names.insert(*name);
   }
-  return false;
+  return names;
 }
 
 void SchemaWriter::Object(const Json& schema, size_t indent) {
@@ -226,8 +228,9 @@ void SchemaWriter::Object(const Json& schema, size_t indent) {
   out_ += "{\n";
   const Json* properties = schema.Find("properties");
   if (properties != nullptr && properties->object() != nullptr) {
+    const std::unordered_set<std::string_view> required = RequiredNames(schema);
     for (const auto& [name, property] : *properties->object()) {
-      Property(name, property, Requires(schema, name), indent);
+      Property(name, property, required.contains(name), indent);
     }
   }
   out_.append(indent, ' ').append("}");

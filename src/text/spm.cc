@@ -157,7 +157,7 @@ Status ResolveTokens(Vocab& vocab, std::vector<Token>& byte_tokens) {
     if (vocab.types[i] == TokenType::kByte) {
       const std::optional<uint8_t> byte = ByteOfSpelling(token);
       if (!byte || byte_tokens[*byte] != kNoToken) {
-        return Error(Code::kInvalid, "the token %zu, %s, is no <0xNN> of its own", i,
+        return Error(Code::kInvalid, "byte token %zu is %s: expected <0xNN>, each byte once", i,
                      Quoted(token).c_str());
       }
       byte_tokens[*byte] = static_cast<Token>(i);
@@ -174,7 +174,7 @@ Status ResolveTokens(Vocab& vocab, std::vector<Token>& byte_tokens) {
   }
   for (size_t byte = 0; byte < 256; ++byte) {
     if (byte_tokens[byte] != kNoToken) continue;
-    return Error(Code::kUnsupported, "no token <0x%02zX>: some text would have no tokens", byte);
+    return Error(Code::kUnsupported, "expected a token <0x%02zX> for every byte, found none", byte);
   }
   return Status();
 }

@@ -5,15 +5,14 @@ namespace hearth {
 
 Result<StopStrings> StopStrings::Make(const std::vector<std::string>& stops) {
   if (stops.size() > kMaxStrings) {
-    return Error(Code::kInvalid, "stop: %zu strings, at most %zu are allowed", stops.size(),
-                 kMaxStrings);
+    return Error(Code::kInvalid, "stop: %zu strings; the limit is %zu", stops.size(), kMaxStrings);
   }
   StopStrings made;
   for (const std::string& stop : stops) {
     if (stop.empty()) return Error(Code::kInvalid, "stop: a string is empty");
     if (stop.size() > kMaxBytes) {
-      return Error(Code::kInvalid, "stop: a string of %zu bytes, at most %zu are allowed",
-                   stop.size(), kMaxBytes);
+      return Error(Code::kInvalid, "stop: a string of %zu bytes; the limit is %zu", stop.size(),
+                   kMaxBytes);
     }
     made.Insert(stop, static_cast<int>(made.stop_bytes_.size()));
     made.stop_bytes_.push_back(static_cast<int>(stop.size()));
@@ -31,7 +30,7 @@ int StopStrings::Child(int node, unsigned char byte) const {
   return child;
 }
 
-// Each step back undoes an earlier step forward: over a text there are at most as many.
+// Each be preempted undoes an earlier step forward: over a text there are at most as many.
 int StopStrings::Next(int node, unsigned char byte) const {
   for (;;) {
     const int child = Child(node, byte);

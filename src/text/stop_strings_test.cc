@@ -144,9 +144,9 @@ TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStop) {
 TEST(StopStrings, RefusesWhatMakesNoSense) {
   EXPECT_EQ(StopStrings::Make({"a", ""}).status().message(), "stop: a string is empty");
   EXPECT_EQ(StopStrings::Make({std::string(257, 'a')}).status().message(),
-            "stop: a string of 257 bytes, at most 256 are allowed");
+            "stop: a string of 257 bytes; the limit is 256");
   EXPECT_EQ(StopStrings::Make(std::vector<std::string>(17, "a")).status().message(),
-            "stop: 17 strings, at most 16 are allowed");
+            "stop: 17 strings; the limit is 16");
   StopStrings none = Made({});
   std::string shown;
   EXPECT_FALSE(none.Append("everything", shown));

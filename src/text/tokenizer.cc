@@ -15,7 +15,8 @@ constexpr size_t kMaxTokenBytes = 512;
 
 Status CheckToken(const std::optional<Token>& token, size_t num_tokens, const char* what) {
   if (!token || (*token >= 0 && static_cast<size_t>(*token) < num_tokens)) return Status();
-  return Error(Code::kInvalid, "the %s token is %d, there are %zu", what, *token, num_tokens);
+  return Error(Code::kInvalid, "the %s token is %d, but there are only %zu tokens", what, *token,
+               num_tokens);
 }
 
 Status CheckVocab(const Vocab& vocab) {

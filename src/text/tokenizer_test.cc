@@ -43,7 +43,7 @@ const Tokenizer& O200k() {
 
 TEST(O200k, AgreesWithTheGoldenFile) {
   HEARTH_SKIP_WITHOUT(O200kPath());
-  const std::string golden = testing::SharedPath("golden/o200k_golden.json");
+  const std::string golden = testing::DataPath("golden/o200k_golden.json");
   HEARTH_SKIP_WITHOUT(golden);
   auto cases = ParseJson(ReadAll(golden));
   ASSERT_TRUE(cases.ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One state machine for the three styles; calls are held back whole, everything else flows.
+// One state machine for all styles; calls are held back whole, everything else flows.
 #include "text/tool_calls.h"
 
 #include <algorithm>
@@ -113,8 +113,11 @@ ToolCallStyle ToolCallStyleOf(std::string_view template_source) {
   return is_llama3 ? ToolCallStyle::kLlama3 : ToolCallStyle::kNone;
 }
 
-ToolCallParser::ToolCallParser(ToolCallStyle style, bool begins_in_reasoning)
-    : style_(style), state_(begins_in_reasoning ? State::kReasoning : State::kStart) {}
+ToolCallParser::ToolCallParser(ToolCallStyle style, Begins begins)
+    : style_(style),
+      state_(begins == Begins::kInReasoning ? State::kReasoning
+             : begins == Begins::kInAnswer  ? State::kContent
+                                            : State::kStart) {}
 
 void ToolCallParser::Feed(std::string_view text, std::vector<ReplyEvent>& out) {
   held_ += text;
@@ -157,10 +160,11 @@ bool ToolCallParser::StepStart(bool is_last) {
   const std::string_view rest = std::string_view(held_).substr(begin);
   if (!is_last && (IsBeginningOf(rest, kThink) || IsBeginningOf(rest, kPythonTag))) return false;
   const bool is_llama3 = style_ == ToolCallStyle::kLlama3;
+  const bool is_object = is_llama3 || style_ == ToolCallStyle::kGeneric;
   if (rest.starts_with(kThink) && !has_thought_) {
     Drop(begin + kThink.size());
     Enter(State::kReasoning);
-  } else if (is_llama3 && rest.starts_with('{')) {
+  } else if (is_object && rest.starts_with('{')) {
     if (!drops_spaces_) spaces_ = held_.substr(0, begin);
     Drop(begin);
     Enter(State::kObject);

@@ -12,10 +12,11 @@ namespace hearth {
 enum class ToolCallStyle : unsigned char {
   kNone,    // all of it is the answer
   kChatMl,  // <tool_call>{"name": ..., "arguments": {...}}</tool_call>, anywhere in the reply
-  kLlama3   // the reply is {"name": ..., "parameters": {...}}, perhaps several, perhaps tagged
+  kLlama3,  // the reply is {"name": ..., "parameters": {...}}, perhaps several, perhaps tagged
+  kGeneric  // the reply is {"name": ..., "arguments": {...}}, perhaps several: plain_tools.h
 };
 
-// Which style a template asks its model for.
+// Which style a template asks its model for; kGeneric is never a template's.
 ToolCallStyle ToolCallStyleOf(std::string_view template_source);
 
 // Reads a reply piece by piece. Total: what is no well-formed call is content, byte for byte, its
@@ -28,7 +29,9 @@ class ToolCallParser {
   // A call longer than this is content: a model that runs away must not fill memory.
   static constexpr size_t kMaxCallBytes = size_t{1} << 20;
 
-  explicit ToolCallParser(ToolCallStyle style, bool begins_in_reasoning = false);
+  // Where the first text that is fed belongs.
+  enum class Begins : unsigned char { kReply, kInReasoning, kInAnswer };
+  explicit ToolCallParser(ToolCallStyle style, Begins begins = Begins::kReply);
   void Feed(std::string_view text, std::vector<ReplyEvent>& out);
   void Finish(std::vector<ReplyEvent>& out);
 

@@ -27,7 +27,8 @@ std::string Show(const std::vector<ReplyEvent>& events) {
 
 std::string Read(ToolCallStyle style, std::string_view reply, bool begins_in_reasoning = false,
                  std::mt19937* random = nullptr) {
-  ToolCallParser parser(style, begins_in_reasoning);
+  using Begins = ToolCallParser::Begins;
+  ToolCallParser parser(style, begins_in_reasoning ? Begins::kInReasoning : Begins::kReply);
   std::vector<ReplyEvent> events;
   while (random != nullptr && !reply.empty()) {
     const size_t size = std::min<size_t>(reply.size(), 1 + (*random)() % 7);
@@ -195,6 +196,35 @@ TEST(ToolCalls, TheStyleIsWhatTheTemplateTeaches) {
             ToolCallStyle::kLlama3);
   EXPECT_EQ(ToolCallStyleOf("<|start_header_id|>"), ToolCallStyle::kNone);
   EXPECT_EQ(ToolCallStyleOf(""), ToolCallStyle::kNone);
+}
+
+TEST(ToolCalls, AnAnswerThatGoesOnIsNoBeginning) {
+  for (const ToolCallStyle style :
+       {ToolCallStyle::kNone, ToolCallStyle::kChatMl, ToolCallStyle::kLlama3}) {
+    ToolCallParser parser(style, ToolCallParser::Begins::kInAnswer);
+    std::vector<ReplyEvent> events;
+    parser.Feed(" <think>{\"name\": \"f\", \"parameters\": {}}", events);
+    parser.Finish(events);
+    EXPECT_EQ(Show(events), "say: <think>{\"name\": \"f\", \"parameters\": {}}");
+  }
+  ToolCallParser parser(ToolCallStyle::kChatMl, ToolCallParser::Begins::kInAnswer);
+  std::vector<ReplyEvent> events;
+  parser.Feed("so:\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", events);
+  parser.Finish(events);
+  EXPECT_EQ(Show(events), "say:so:|call:f|with:{}|end");
+}
+
+TEST(ToolCalls, GenericCallsAreLinesOfJson) {
+  constexpr ToolCallStyle kStyle = ToolCallStyle::kGeneric;
+  EXPECT_EQ(Read(kStyle, R"({"name": "f", "arguments": {"a": "}"}})"),
+            R"(call:f|with:{"a": "}"}|end)");
+  EXPECT_EQ(
+      Read(kStyle, "{\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"g\", \"arguments\": {}}"),
+      "call:f|with:{}|end|call:g|with:{}|end");
+  EXPECT_EQ(Read(kStyle, "It is {\"name\": \"f\", \"arguments\": {}}"),
+            "say:It is {\"name\": \"f\", \"arguments\": {}}");
+  EXPECT_EQ(Read(kStyle, R"({"name": "Ann"})"), R"(say:{"name": "Ann"})");
+  EXPECT_EQ(Read(kStyle, "<|python_tag|>x"), "say:<|python_tag|>x");
 }
 
 }  // namespace

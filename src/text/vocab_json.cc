@@ -29,7 +29,7 @@ std::string_view TypeOf(const Json* json) { return TextAt(json, "type"); }
 bool IsAbsent(const Json* json) { return json == nullptr || json->is_null(); }
 
 Status Unknown(const char* part, const Json* json) {
-  return Error(Code::kUnsupported, "the %s %s is not one that Hearth knows", part,
+  return Error(Code::kUnsupported, "the %s %s is not supported", part,
                Quoted(WriteJson(json != nullptr ? *json : Json())).c_str());
 }
 
@@ -110,7 +110,7 @@ Status ReadSplit(const Json* json, Vocab& vocab) {
   const std::string_view regex = TextAt(parts[0]->Find("pattern"), "Regex");
   const std::optional<SplitRule> rule = RuleOfRegex(regex);
   if (!rule) {
-    return Error(Code::kUnsupported, "the split pattern %s is not one that Hearth knows",
+    return Error(Code::kUnsupported, "the split pattern %s is not supported",
                  Quoted(regex).c_str());
   }
   vocab.split = *rule;
@@ -121,7 +121,7 @@ Status PlaceToken(const Json* id, std::string_view text, TokenType type, size_t 
                   Vocab& vocab) {
   const std::optional<uint64_t> number = id != nullptr ? id->unsigned_integer() : std::nullopt;
   if (!number || *number >= max_tokens) {
-    return Error(Code::kInvalid, "the token %s has no number below %zu", Quoted(text).c_str(),
+    return Error(Code::kInvalid, "the token %s: expected an id below %zu", Quoted(text).c_str(),
                  max_tokens);
   }
   const auto i = static_cast<size_t>(*number);
@@ -131,7 +131,7 @@ Status PlaceToken(const Json* id, std::string_view text, TokenType type, size_t 
   }
   // The added tokens come second and may name tokens of the vocabulary again, to make them special.
   if (!vocab.tokens[i].empty() && vocab.tokens[i] != text) {
-    return Error(Code::kInvalid, "the token number %zu is both %s and %s", i,
+    return Error(Code::kInvalid, "token id %zu is both %s and %s", i,
                  Quoted(vocab.tokens[i]).c_str(), Quoted(text).c_str());
   }
   vocab.tokens[i] = text;
@@ -142,11 +142,11 @@ Status PlaceToken(const Json* id, std::string_view text, TokenType type, size_t 
 Status ReadTokens(const Json& root, const Json& model, Vocab& vocab) {
   const Json* const tokens = model.Find("vocab");
   if (tokens == nullptr || tokens->object() == nullptr) {
-    return Error(Code::kInvalid, "no model.vocab");
+    return Error(Code::kInvalid, "expected model.vocab, found none");
   }
   const Json* const added = root.Find("added_tokens");
   if (!IsAbsent(added) && added->array() == nullptr) {
-    return Error(Code::kInvalid, "added_tokens is no array");
+    return Error(Code::kInvalid, "added_tokens: expected an array");
   }
   const JsonArray none;
   const JsonArray& more = IsAbsent(added) ? none : *added->array();
@@ -170,7 +170,7 @@ Status ReadTokens(const Json& root, const Json& model, Vocab& vocab) {
 Result<std::vector<SpelledMerge>> ReadMerges(const Json& model) {
   const Json* const list = model.Find("merges");
   if (list == nullptr || list->array() == nullptr) {
-    return Error(Code::kInvalid, "no model.merges");
+    return Error(Code::kInvalid, "expected model.merges, found none");
   }
   std::vector<SpelledMerge> merges;
   for (const Json& merge : *list->array()) {
@@ -187,7 +187,7 @@ Result<std::vector<SpelledMerge>> ReadMerges(const Json& model) {
       merges.push_back({*(*pair)[0].string(), *(*pair)[1].string()});
       continue;
     }
-    return Error(Code::kInvalid, "merge %zu is no pair: %s", merges.size(),
+    return Error(Code::kInvalid, "merge %zu: expected a pair of tokens, found %s", merges.size(),
                  Quoted(WriteJson(merge)).c_str());
   }
   return merges;
@@ -214,17 +214,18 @@ void ReadTemplate(const Json* json, Vocab& vocab) {
 }
 
 Status CheckModel(const Json* model) {
-  if (IsAbsent(model)) return Error(Code::kInvalid, "no model");
+  if (IsAbsent(model)) return Error(Code::kInvalid, "expected a member \"model\", found none");
   // A file without a type is from before there was a choice.
   if (model->Find("type") != nullptr && TypeOf(model) != "BPE") {
-    return Error(Code::kUnsupported, "the model is of type %s, Hearth knows BPE",
+    return Error(Code::kUnsupported, "tokenizer type %s is not supported; supported: BPE",
                  Quoted(TypeOf(model)).c_str());
   }
   const bool plain = TextAt(model, "continuing_subword_prefix").empty() &&
                      TextAt(model, "end_of_word_suffix").empty() &&
                      IsAbsent(model->Find("dropout"));
   if (!plain) {
-    return Error(Code::kUnsupported, "the model has dropout, a subword prefix or a word suffix");
+    return Error(Code::kUnsupported,
+                 "tokenizers with dropout, a subword prefix or a word suffix are not supported");
   }
   return Status();
 }
@@ -253,7 +254,7 @@ Result<Vocab> ParseTokenizerJson(std::string_view file) {
   vocab.kind = over_characters ? VocabKind::kSentencePiece : VocabKind::kMergedBpe;
   vocab.whole_pieces_first = FlagAt(model, "ignore_merges", false);
   if (over_characters && vocab.whole_pieces_first) {
-    return Error(Code::kUnsupported, "byte_fallback together with ignore_merges");
+    return Error(Code::kUnsupported, "byte_fallback together with ignore_merges is not supported");
   }
   HEARTH_TRY(ReadNormalizer(root.Find("normalizer"), vocab));
   HEARTH_TRY(over_characters ? ReadMetaspace(root.Find("pre_tokenizer"), vocab)

@@ -29,8 +29,8 @@ using TokenOfSpelling = std::unordered_map<std::string_view, Token>;
 Result<Token> FindToken(const TokenOfSpelling& tokens, std::string_view spelling, size_t merge) {
   const auto found = tokens.find(spelling);
   if (found != tokens.end()) return found->second;
-  return Error(Code::kInvalid, "merge %zu needs the token %s, which is not there", merge,
-               Quoted(spelling).c_str());
+  return Error(Code::kInvalid, "merge %zu needs the token %s, which is not in the vocabulary",
+               merge, Quoted(spelling).c_str());
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ Status VocabTable::Insert(Token token) {
   const auto same = [&](const auto& slot) { return Bytes(slot.token) == bytes; };
   const auto fill = [&](auto* slot, const auto& content) -> Status {
     if (slot == nullptr) {
-      return Error(Code::kInvalid, "the tokens collide: not a natural vocabulary");
+      return Error(Code::kInvalid,
+                   "too many tokens collide in the hash table: not a plausible vocabulary");
     }
     if (slot->token != kNoToken) {
       return Error(Code::kInvalid, "the tokens %d and %d are both %s", slot->token, token,
@@ -92,8 +93,10 @@ Status VocabTable::Insert(Token token) {
 Status VocabTable::CheckRuns() const {
   const size_t longest = std::max({LongestRun(short_), LongestRun(middle_), LongestRun(long_)});
   if (longest > kMaxRun) {
-    return Error(Code::kInvalid, "the tokens collide in %zu-long runs: not a natural vocabulary",
-                 longest);
+    return Error(
+        Code::kInvalid,
+        "too many tokens collide in the hash table (runs of %zu): not a plausible vocabulary",
+        longest);
   }
   return Status();
 }

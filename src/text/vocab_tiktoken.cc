@@ -54,7 +54,7 @@ struct RankLine {
 Result<RankLine> ParseLine(std::string_view line, size_t number, size_t max_ranks) {
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) {
-    return Error(Code::kCorrupt, "line %zu: no \"base64 rank\" pair: %s", number,
+    return Error(Code::kCorrupt, "line %zu: expected \"base64 rank\", found %s", number,
                  Quoted(line).c_str());
   }
   const std::string_view digits = line.substr(space + 1);
@@ -62,12 +62,12 @@ Result<RankLine> ParseLine(std::string_view line, size_t number, size_t max_rank
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), parsed.rank);
   if (error != std::errc() || end != digits.data() + digits.size() || parsed.rank >= max_ranks) {
-    return Error(Code::kCorrupt, "line %zu: %s is no rank below %zu", number,
+    return Error(Code::kCorrupt, "line %zu: %s is not a rank below %zu", number,
                  Quoted(digits).c_str(), max_ranks);
   }
   std::optional<std::string> bytes = DecodeBase64(line.substr(0, space));
   if (!bytes || bytes->empty() || bytes->size() > kMaxTokenBytes) {
-    return Error(Code::kCorrupt, "line %zu: %s is no base64 of 1 to %zu bytes", number,
+    return Error(Code::kCorrupt, "line %zu: %s is not base64 of 1 to %zu bytes", number,
                  Quoted(line.substr(0, space)).c_str(), kMaxTokenBytes);
   }
   parsed.bytes = *std::move(bytes);
@@ -122,14 +122,14 @@ Result<Vocab> ParseTiktoken(std::string_view file) {
     if (line.rank >= vocab.tokens.size()) vocab.tokens.resize(line.rank + 1);
     std::string& slot = vocab.tokens[line.rank];
     if (!slot.empty()) {
-      return Error(Code::kCorrupt, "line %zu: the rank %zu stands twice", num_lines, line.rank);
+      return Error(Code::kCorrupt, "line %zu: rank %zu appears twice", num_lines, line.rank);
     }
     slot = std::move(line.bytes);
   }
   // No rank twice, so as many lines as ranks means that none is missing.
   if (num_lines != vocab.tokens.size() || num_lines == 0) {
-    return Error(Code::kCorrupt, "%zu ranks on %zu lines: some are missing", vocab.tokens.size(),
-                 num_lines);
+    return Error(Code::kCorrupt, "%zu ranks on %zu lines: some ranks are missing",
+                 vocab.tokens.size(), num_lines);
   }
   vocab.types.resize(vocab.tokens.size(), TokenType::kNormal);
   AppendHarmonySpecials(vocab);

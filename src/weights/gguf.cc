@@ -2,9 +2,12 @@
 #include "weights/gguf.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cinttypes>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/byte_reader.h"
 #include "base/checked.h"
@@ -59,7 +62,15 @@ constexpr TensorType kTensorTypes[] = {
     {41, {}, "Q1_0"},
 };
 
+std::vector<std::pair<uint32_t, DType>>& AddedTypes() {
+  static std::vector<std::pair<uint32_t, DType>> added;
+  return added;
+}
+
 Result<DType> TensorTypeOf(uint32_t id) {
+  for (const auto& [added, dtype] : AddedTypes()) {
+    if (added == id) return dtype;
+  }
   for (const TensorType& type : kTensorTypes) {
     if (type.id != id) continue;
     if (type.dtype) return *type.dtype;
@@ -159,8 +170,8 @@ Status Parser::ReadHead() {
                  gguf_.version);
   }
   if (gguf_.version != 2 && gguf_.version != 3) {
-    return Error(Code::kUnsupported, "GGUF version %" PRIu32 "; supported are 2 and 3",
-                 gguf_.version);
+    return Error(Code::kUnsupported,
+                 "GGUF version %" PRIu32 " is not supported; supported: 2 and 3", gguf_.version);
   }
   HEARTH_TRY(ReadCount("tensor count", kMinTensorBytes, Limits::kMaxTensors, num_tensors_));
   return ReadCount("key count", kMinKeyBytes, Limits::kMaxKeys, num_keys_);
@@ -190,15 +201,15 @@ Status Parser::ReadKey() {
   if (!value.ok()) return std::move(value).status().Within(Quoted(key));
   HEARTH_TRY(CheckHeaderSize());
   if (gguf_.metadata.Add(key, *value)) return Status();
-  return Error(Code::kCorrupt, "%s is there twice", Quoted(key).c_str());
+  return Error(Code::kCorrupt, "%s appears twice", Quoted(key).c_str());
 }
 
 Result<GgufType> Parser::ReadType(const char* what) {
   const size_t at = reader_.position();
   HEARTH_ASSIGN(const uint32_t id, reader_.U32(what));
   if (id <= static_cast<uint32_t>(GgufType::kF64)) return static_cast<GgufType>(id);
-  return Error(Code::kCorrupt, "%s at byte %zu: %" PRIu32 " is no type; known are 0 to 12", what,
-               at, id);
+  return Error(Code::kCorrupt, "%s at byte %zu: %" PRIu32 " is not a value type; expected 0 to 12",
+               what, at, id);
 }
 
 Result<GgufValue> Parser::ReadValue() {
@@ -225,7 +236,8 @@ Result<GgufValue> Parser::ReadValue() {
 Status Parser::ReadArray(GgufValue& value) {
   HEARTH_ASSIGN(value.element, ReadType("element type"));
   if (value.element == GgufType::kArray) {
-    return Error(Code::kUnsupported, "an array of arrays at byte %zu", reader_.position());
+    return Error(Code::kUnsupported, "array of arrays at byte %zu is not supported",
+                 reader_.position());
   }
   HEARTH_ASSIGN(value.count, reader_.U64("element count"));
   const bool strings = value.element == GgufType::kString;
@@ -243,7 +255,7 @@ Status Parser::ReadArray(GgufValue& value) {
   const auto bad = std::find_if(value.bytes.begin(), value.bytes.end(),
                                 [](std::byte flag) { return flag > std::byte{1}; });
   if (bad == value.bytes.end()) return Status();
-  return Error(Code::kCorrupt, "element %td: a bool of %d, expected 0 or 1",
+  return Error(Code::kCorrupt, "element %td: expected a bool of 0 or 1, found %d",
                bad - value.bytes.begin(), std::to_integer<int>(*bad));
 }
 
@@ -337,7 +349,7 @@ Status Parser::CheckNames() const {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return Status();
-  return Error(Code::kCorrupt, "tensor %s is there twice", Quoted(*twice).c_str());
+  return Error(Code::kCorrupt, "tensor %s appears twice", Quoted(*twice).c_str());
 }
 
 Status Parser::PlaceTensors() {
@@ -383,7 +395,7 @@ Status Parser::PlaceTensor(TensorView& view, uint64_t offset, uint64_t data_star
   if (!(Checked(offset) + size).FitsIn(room)) {
     return Error(Code::kCorrupt,
                  "%s %s needs %" PRIu64 " bytes at offset %" PRIu64 ", the file has %" PRIu64
-                 " bytes of tensor data",
+                 " bytes of tensor data; is the download complete?",
                  NameOf(view.dtype), ShapeText(view).c_str(), *size.value(), offset, room);
   }
   if (offset != data_end_) {
@@ -397,8 +409,20 @@ Status Parser::PlaceTensor(TensorView& view, uint64_t offset, uint64_t data_star
   return Status();
 }
 
+std::atomic<int64_t> num_parses = 0;
+
 }  // namespace
 
-Result<Gguf> ParseGguf(std::span<const std::byte> file) { return Parser(file).Parse(); }
+Result<Gguf> ParseGguf(std::span<const std::byte> file) {
+  num_parses.fetch_add(1, std::memory_order_relaxed);
+  return Parser(file).Parse();
+}
+
+void AddGgufType(uint32_t id, DType dtype) {
+  HEARTH_CHECK(!TensorTypeOf(id).ok());
+  AddedTypes().emplace_back(id, dtype);
+}
+
+int64_t NumGgufParses() { return num_parses.load(std::memory_order_relaxed); }
 
 }  // namespace hearth

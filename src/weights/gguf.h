@@ -102,5 +102,12 @@ struct Gguf {
 // the last tensor are ignored. Takes time in proportion to the header, and never allocates more
 // than a small multiple of the header's bytes.
 Result<Gguf> ParseGguf(std::span<const std::byte> file);
+// How many times this process has called it. A vocabulary makes parsing a matter of a tenth of a
+// second, so a start should parse each file once; tests hold it to that. Thread: any.
+int64_t NumGgufParses();
+
+// Files may use `id` from now on for tensors of a format that was added (tensor/block_format.h).
+// The id must be free. Thread: one, before any file is parsed.
+void AddGgufType(uint32_t id, DType dtype);
 
 }  // namespace hearth

@@ -23,7 +23,7 @@ struct Split {
 Result<uint64_t> RequiredUnsigned(const GgufMetadata& metadata, const char* key) {
   const GgufValue* value = metadata.Find(key);
   if (value == nullptr) {
-    return Error(Code::kCorrupt, "%s: missing, although split.count is there", key);
+    return Error(Code::kCorrupt, "%s: missing, although split.count is present", key);
   }
   if (const auto number = value->Unsigned()) return *number;
   return Error(Code::kCorrupt, "%s: expected an unsigned integer, found %s%s", key,
@@ -197,7 +197,7 @@ Status GgufFile::AddTensors(const Gguf& gguf) {
   for (const GgufTensor& tensor : gguf.tensors) {
     const auto [found, added] = index_.emplace(tensor.name, Place{tensors_.size(), shard});
     if (!added) {
-      return Error(Code::kCorrupt, "%s: tensor %s is in %s already", paths_[shard].c_str(),
+      return Error(Code::kCorrupt, "%s: tensor %s is already in %s", paths_[shard].c_str(),
                    Quoted(tensor.name).c_str(), paths_[found->second.shard].c_str());
     }
     tensors_.push_back({tensor.name, tensor.view});
@@ -208,7 +208,7 @@ Status GgufFile::AddTensors(const Gguf& gguf) {
 Result<TensorView> GgufFile::Find(std::string_view name) const {
   const auto found = index_.find(name);
   if (found != index_.end()) return tensors_[found->second.tensor].tensor;
-  return Error(Code::kNotFound, "%s: tensor %s: not among the %zu tensors", paths_.front().c_str(),
+  return Error(Code::kNotFound, "%s: tensor %s not found among %zu tensors", paths_.front().c_str(),
                Quoted(name).c_str(), tensors_.size());
 }
 

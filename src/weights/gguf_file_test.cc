@@ -73,15 +73,20 @@ TEST_F(GgufFile, IsKnownByItsFirstBytesWhateverItsName) {
   EXPECT_EQ(found->bytes[15], std::byte{'a'});
   const Status missing = (*file)->Find("v\n").status();
   EXPECT_EQ(missing.code(), Code::kNotFound);
-  EXPECT_EQ(missing.message(), path + ": tensor \"v\\x0a\": not among the 1 tensors");
+  EXPECT_EQ(missing.message(), path + ": tensor \"v\\x0a\" not found among 1 tensors");
 }
 
 TEST_F(GgufFile, OtherContentIsRefused) {
   ExpectRefused(Write("x.gguf", "PK\x03\x04 and more"), Code::kUnsupported,
                 "the file starts with \"PK\\x03\\x04\"");
+  ExpectRefused(Write("p.gguf", "PK\x03\x04 and more"), Code::kUnsupported, "convert it to GGUF");
+  ExpectRefused(Write("l.gguf", "version https://git-lfs.github.com/spec/v1\n"), Code::kUnsupported,
+                "starts with \"vers\"; this is a Git LFS pointer: run `git lfs pull`");
+  ExpectRefused(Write("w.gguf", "<!doctype html>"), Code::kUnsupported, "this is a web page");
+  ExpectRefused(Write("o.gguf", "tjgg\x03"), Code::kUnsupported, "from before GGUF");
   ExpectRefused(Write("y.gguf", "GG"), Code::kUnsupported, "starts with \"GG\"");
   ExpectRefused(Write("z.gguf", "GGUF"), Code::kCorrupt, "version at byte 4: expected 4 bytes");
-  ExpectRefused(Write("empty.gguf", ""), Code::kCorrupt, "the file is empty");
+  ExpectRefused(Write("empty.gguf", ""), Code::kCorrupt, "the file is empty; download it again");
   ExpectRefused(Path("absent.gguf"), Code::kNotFound, "No such file");
 }
 
@@ -171,8 +176,8 @@ TEST_F(GgufFile, ATensorInTwoFilesIsRefused) {
   auto set = Set();
   set[1].tensors[1].name = "a";
   ExpectRefused(WriteSet(set), Code::kCorrupt,
-                Path("m-00002-of-00003.gguf") + ": tensor \"a\" is in " +
-                    Path("m-00001-of-00003.gguf") + " already");
+                Path("m-00002-of-00003.gguf") + ": tensor \"a\" is already in " +
+                    Path("m-00001-of-00003.gguf"));
 }
 
 TEST_F(GgufFile, TensorsMissingFromASetAreCounted) {
@@ -204,7 +209,7 @@ TEST_F(GgufFile, AbsurdSetsAreRefused) {
              .Add<uint8_t>("split.no", GgufType::kU8, 0),
          "split.count is 18446744073709551615, expected 1 to 65535");
   refuse(GgufBuilder().Add<uint8_t>("split.count", GgufType::kU8, 3),
-         "split.no: missing, although split.count is there");
+         "split.no: missing, although split.count is present");
   refuse(GgufBuilder().AddString("split.count", "3"),
          "split.count: expected an unsigned integer, found string");
   refuse(GgufBuilder().Add("split.count", GgufType::kF32, 3.0f),

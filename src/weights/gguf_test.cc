@@ -250,7 +250,7 @@ struct RealFile {
 class GgufRealFile : public ::testing::TestWithParam<RealFile> {};
 
 TEST_P(GgufRealFile, Opens) {
-  const std::string path = testing::SharedPath(GetParam().path);
+  const std::string path = testing::DataPath(GetParam().path);
   HEARTH_SKIP_WITHOUT(path);
   auto file = WeightFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status().message();

@@ -53,7 +53,7 @@ Result<std::vector<PackedSource>> SourcesOf(const WeightFile& file,
                                             std::span<const NamedText> texts) {
   std::vector<PackedSource> sources;
   for (const ShardBytes& shard : file.shards()) sources.push_back(SourceOfShard(file, shard));
-  if (sources.empty()) return Error(Code::kInvalid, "packed already");
+  if (sources.empty()) return Error(Code::kInvalid, "the model is already a packed file");
   for (const NamedText& named : texts) {
     const auto bytes = std::as_bytes(std::span(named.text.data(), named.text.size()));
     sources.push_back({PackedSource::Kind::kText, named.name, named.text.size(), {{0, bytes}}});
@@ -99,7 +99,8 @@ Status PackedFile::OpenInner() {
   for (const PackedSource& source : sources_) {
     if (source.kind == PackedSource::Kind::kText) continue;
     if (source.kind != kind || source.size == 0) {
-      return Error(Code::kCorrupt, "source %s: does not fit the others", source.name.c_str());
+      return Error(Code::kCorrupt, "source %s does not match the other sources",
+                   source.name.c_str());
     }
     HEARTH_ASSIGN(SparseBytes bytes, SparseBytes::Make(source.size).Within(source.name));
     for (const PackedSource::Piece& piece : source.pieces) {
@@ -108,13 +109,14 @@ Status PackedFile::OpenInner() {
     shards.push_back({source.name, bytes.bytes()});
     shards_.push_back(std::move(bytes));
   }
-  if (shards.empty()) return Error(Code::kCorrupt, "no description of a checkpoint");
+  if (shards.empty())
+    return Error(Code::kCorrupt, "the packed file does not describe its checkpoint");
   if (kind == PackedSource::Kind::kGguf) {
     HEARTH_ASSIGN(inner_, OpenGgufShards(shards));
     return Status();
   }
   const std::optional<std::string_view> config = Text(kConfig);
-  if (!config) return Error(Code::kCorrupt, "no config.json among the sources");
+  if (!config) return Error(Code::kCorrupt, "expected config.json in the packed file, found none");
   HEARTH_ASSIGN(inner_, OpenSafetensorsShards("packed", *config, shards));
   return Status();
 }

@@ -27,7 +27,7 @@ class PackedFile final : public WeightFile, public PackedWeights {
                                                        std::span<const std::byte> bytes);
 
   // A text that was kept whole: tokenizer.json, chat_template.jinja, ...
-  std::optional<std::string_view> Text(std::string_view name) const;
+  std::optional<std::string_view> Text(std::string_view name) const override;
 
   WeightFormat format() const override { return inner_->format(); }
   Result<TensorView> Find(std::string_view name) const override { return inner_->Find(name); }
@@ -45,8 +45,8 @@ class PackedFile final : public WeightFile, public PackedWeights {
   std::span<const std::byte> weights() const override {
     return bytes_.subspan(header_.weights_offset, header_.weights_bytes);
   }
-  std::span<const std::byte> spills() const override {
-    return bytes_.subspan(header_.weights_offset + header_.weights_bytes, header_.spills_bytes);
+  std::span<const std::byte> extra() const override {
+    return bytes_.subspan(header_.weights_offset + header_.weights_bytes, header_.extra_bytes);
   }
   int num_chunks() const override;
   Status CheckChunk(int chunk) const override;
@@ -81,7 +81,7 @@ struct PackedContent {
   uint32_t layout = 0;
   std::span<const PackedSource> sources;
   std::span<const std::byte> weights;
-  std::string_view spills;
+  std::string_view extra;
 };
 Status WritePackedFile(const std::string& path, const PackedContent& content,
                        const std::function<void(int64_t done, int64_t total)>& progress);

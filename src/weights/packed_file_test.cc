@@ -44,7 +44,7 @@ class PackedFileTest : public ::testing::Test {
     }
     auto sources = SourcesOf(*original_, texts);
     EXPECT_TRUE(sources.ok());
-    const PackedContent content{kLayout, *sources, weights_, "spilled"};
+    const PackedContent content{kLayout, *sources, weights_, "besides"};
     EXPECT_TRUE(WritePackedFile(path(), content, nullptr).ok());
     return *ReadTextFile(path(), size_t{1} << 30);
   }
@@ -95,7 +95,7 @@ TEST_F(PackedFileTest, SaysWhatItsCheckpointSaid) {
     ASSERT_NE(file.packed(), nullptr);
     EXPECT_EQ(file.packed()->layout(), kLayout);
     EXPECT_EQ(std::memcmp(file.packed()->weights().data(), weights_.data(), weights_.size()), 0);
-    EXPECT_EQ(std::memcmp(file.packed()->spills().data(), "spilled", 7), 0);
+    EXPECT_EQ(std::memcmp(file.packed()->extra().data(), "besides", 7), 0);
   }
 }
 
@@ -148,8 +148,8 @@ TEST_F(PackedFileTest, LyingHeadersAreRefused) {
       PackedHeader header = sound;
       uint64_t* const fields[] = {&header.file_bytes,     &header.sources_bytes,
                                   &header.weights_offset, &header.weights_bytes,
-                                  &header.spills_bytes,   &header.hashes_offset};
-      // A few spilled bytes less leave everything in place; who reads them must notice.
+                                  &header.extra_bytes,    &header.hashes_offset};
+      // A few extra bytes less leave everything in place; who reads them must notice.
       if (*fields[field] == wrong || (field == 4 && wrong == 1)) continue;
       *fields[field] = wrong;
       EXPECT_EQ(Verdict(WriteHeader(header) + file.substr(4096)).code(), Code::kCorrupt)

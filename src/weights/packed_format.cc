@@ -45,13 +45,13 @@ bool SamePlaces(const PackedHeader& a, const PackedHeader& b) {
 Status CheckPlaces(const PackedHeader& header, uint64_t file_bytes) {
   // Bounded by the file before anything is added up, so that no sum below can wrap.
   if (header.sources_bytes > std::min(PackedFormat::kMaxSourcesBytes, file_bytes) ||
-      header.weights_bytes > file_bytes || header.spills_bytes > file_bytes) {
+      header.weights_bytes > file_bytes || header.extra_bytes > file_bytes) {
     return Error(Code::kCorrupt,
                  "sections of %" PRIu64 ", %" PRIu64 " and %" PRIu64 " bytes in a file of %" PRIu64,
-                 header.sources_bytes, header.weights_bytes, header.spills_bytes, file_bytes);
+                 header.sources_bytes, header.weights_bytes, header.extra_bytes, file_bytes);
   }
   const PackedHeader want =
-      PlaceSections(header.layout, header.sources_bytes, header.weights_bytes, header.spills_bytes);
+      PlaceSections(header.layout, header.sources_bytes, header.weights_bytes, header.extra_bytes);
   if (!SamePlaces(header, want) || header.weights_bytes % kLine != 0) {
     return Error(Code::kCorrupt,
                  "sections end at %" PRIu64 ", expected %" PRIu64 " from their sizes",
@@ -66,17 +66,19 @@ Result<PackedSource> ReadSource(ByteReader& reader) {
   PackedSource source;
   HEARTH_ASSIGN(const uint32_t kind, reader.U32("a source's kind"));
   if (kind > static_cast<uint32_t>(PackedSource::Kind::kSafetensors)) {
-    return Error(Code::kCorrupt, "a source of kind %u", kind);
+    return Error(Code::kCorrupt, "unknown kind %u of a source", kind);
   }
   source.kind = static_cast<PackedSource::Kind>(kind);
   HEARTH_ASSIGN(const uint32_t num_pieces, reader.U32("a source's pieces"));
   HEARTH_ASSIGN(source.size, reader.U64("a source's size"));
   HEARTH_ASSIGN(const std::string_view name,
                 reader.String(PackedFormat::kMaxNameBytes, "a source's name"));
-  if (!IsPlainName(name)) return Error(Code::kCorrupt, "source %s: no name", Quoted(name).c_str());
+  if (!IsPlainName(name))
+    return Error(Code::kCorrupt, "source %s: not a valid file name", Quoted(name).c_str());
   source.name = name;
   if (num_pieces > PackedFormat::kMaxPieces) {
-    return Error(Code::kCorrupt, "source %s: %u pieces", source.name.c_str(), num_pieces);
+    return Error(Code::kCorrupt, "source %s: %u pieces are too many", source.name.c_str(),
+                 num_pieces);
   }
   HEARTH_TRY(reader.CanHold(num_pieces, 16, "pieces of a source"));
   uint64_t end = 0;
@@ -94,7 +96,7 @@ Result<PackedSource> ReadSource(ByteReader& reader) {
   }
   const bool whole = source.pieces.size() == 1 && source.pieces[0].bytes.size() == source.size;
   if (source.kind == PackedSource::Kind::kText && !whole) {
-    return Error(Code::kCorrupt, "source %s: a text in pieces", source.name.c_str());
+    return Error(Code::kCorrupt, "source %s: a text must be in one piece", source.name.c_str());
   }
   return source;
 }
@@ -117,16 +119,16 @@ bool LooksPacked(std::span<const std::byte> file) {
 }
 
 PackedHeader PlaceSections(uint32_t layout, uint64_t sources_bytes, uint64_t weights_bytes,
-                           uint64_t spills_bytes) {
+                           uint64_t extra_bytes) {
   const auto up = [](uint64_t at, uint64_t unit) { return (at + unit - 1) / unit * unit; };
   PackedHeader header;
   header.layout = layout;
   header.sources_bytes = sources_bytes;
   header.weights_bytes = weights_bytes;
-  header.spills_bytes = spills_bytes;
+  header.extra_bytes = extra_bytes;
   header.weights_offset =
       up(PackedFormat::kHeaderBytes + sources_bytes, PackedFormat::kWeightsAlignment);
-  header.hashes_offset = up(header.weights_offset + weights_bytes + spills_bytes, kLine);
+  header.hashes_offset = up(header.weights_offset + weights_bytes + extra_bytes, kLine);
   header.file_bytes = header.hashes_offset + header.num_chunks() * sizeof(ChunkHash);
   return header;
 }
@@ -136,7 +138,7 @@ std::string WriteHeader(const PackedHeader& header) {
   Put(out, PackedFormat::kVersion);
   Put(out, header.layout);
   for (const uint64_t number : {header.file_bytes, header.sources_bytes, header.weights_offset,
-                                header.weights_bytes, header.spills_bytes, header.hashes_offset}) {
+                                header.weights_bytes, header.extra_bytes, header.hashes_offset}) {
     Put(out, number);
   }
   Put(out, PackedFormat::kChunkBytes);
@@ -149,20 +151,22 @@ std::string WriteHeader(const PackedHeader& header) {
 
 Result<PackedHeader> ReadHeader(std::span<const std::byte> file) {
   if (file.size() < PackedFormat::kHeaderBytes || !LooksPacked(file)) {
-    return Error(Code::kCorrupt, "%zu bytes are no packed file", file.size());
+    return Error(Code::kCorrupt, "this file of %zu bytes is not a packed file", file.size());
   }
   ByteReader reader(file.first(PackedFormat::kHeaderBytes));
   HEARTH_TRY(reader.Bytes(PackedFormat::kMagic.size(), "magic").status());
   HEARTH_ASSIGN(const uint32_t version, reader.U32("version"));
   // Before the hash: another version may keep it elsewhere.
   if (version != PackedFormat::kVersion) {
-    return Error(Code::kUnsupported, "packed format %u, this Hearth reads %u; pack it again",
+    return Error(Code::kUnsupported,
+                 "packed format %u is not supported, this version of Hearth reads %u; run `hearth "
+                 "pack` again",
                  version, PackedFormat::kVersion);
   }
   PackedHeader header;
   HEARTH_ASSIGN(header.layout, reader.U32("layout"));
   for (uint64_t* number : {&header.file_bytes, &header.sources_bytes, &header.weights_offset,
-                           &header.weights_bytes, &header.spills_bytes, &header.hashes_offset}) {
+                           &header.weights_bytes, &header.extra_bytes, &header.hashes_offset}) {
     HEARTH_ASSIGN(*number, reader.U64("a section"));
   }
   HEARTH_ASSIGN(const uint64_t chunk_bytes, reader.U64("chunk size"));
@@ -207,7 +211,7 @@ Result<std::vector<PackedSource>> ReadSources(std::span<const std::byte> bytes) 
   ByteReader reader(bytes);
   HEARTH_ASSIGN(const uint32_t count, reader.U32("the number of sources"));
   if (count == 0 || count > PackedFormat::kMaxSources) {
-    return Error(Code::kCorrupt, "%u sources", count);
+    return Error(Code::kCorrupt, "invalid number of sources: %u", count);
   }
   HEARTH_TRY(reader.CanHold(count, 24, "sources"));
   std::vector<PackedSource> sources;
@@ -215,7 +219,7 @@ Result<std::vector<PackedSource>> ReadSources(std::span<const std::byte> bytes) 
     HEARTH_ASSIGN(PackedSource source, ReadSource(reader));
     for (const PackedSource& before : sources) {
       if (before.name == source.name) {
-        return Error(Code::kCorrupt, "source %s: twice", source.name.c_str());
+        return Error(Code::kCorrupt, "source %s appears twice", source.name.c_str());
       }
     }
     sources.push_back(std::move(source));

@@ -44,7 +44,7 @@ struct PackedHeader {
   uint32_t layout = 0;
   uint64_t file_bytes = 0, sources_bytes = 0;
   uint64_t weights_offset = 0, weights_bytes = 0;
-  uint64_t spills_bytes = 0;  // right after the weights
+  uint64_t extra_bytes = 0;  // right after the weights
   uint64_t hashes_offset = 0;
   ChunkHash hash_of_hashes{};
 
@@ -61,7 +61,7 @@ std::string WriteHeader(const PackedHeader& header);
 Result<PackedHeader> ReadHeader(std::span<const std::byte> file);
 // Fills in what follows from the sizes: offsets and the size of the file.
 PackedHeader PlaceSections(uint32_t layout, uint64_t sources_bytes, uint64_t weights_bytes,
-                           uint64_t spills_bytes);
+                           uint64_t extra_bytes);
 
 std::string WriteSources(std::span<const PackedSource> sources);
 // Pieces are views into `bytes`.

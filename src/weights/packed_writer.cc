@@ -63,7 +63,7 @@ Status WritePackedFile(const std::string& path, const PackedContent& content,
                        const std::function<void(int64_t done, int64_t total)>& progress) {
   const std::string sources = WriteSources(content.sources);
   PackedHeader header =
-      PlaceSections(content.layout, sources.size(), content.weights.size(), content.spills.size());
+      PlaceSections(content.layout, sources.size(), content.weights.size(), content.extra.size());
   HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path, header.file_bytes));
   ChunkWriter writer(draft, header);
   HEARTH_TRY(writer.ZerosUntil(PackedFormat::kHeaderBytes));
@@ -75,7 +75,7 @@ Status WritePackedFile(const std::string& path, const PackedContent& content,
     HEARTH_TRY(writer.Append(content.weights.subspan(at, now)));
     if (progress) progress(static_cast<int64_t>(at + now), static_cast<int64_t>(header.file_bytes));
   }
-  HEARTH_TRY(writer.Append(std::as_bytes(std::span(content.spills))));
+  HEARTH_TRY(writer.Append(std::as_bytes(std::span(content.extra))));
   HEARTH_TRY(writer.ZerosUntil(header.hashes_offset));
   HEARTH_TRY(writer.Flush());
   header.hash_of_hashes = HashOf(writer.hashes());

@@ -73,7 +73,7 @@ Result<std::vector<Placement>> ReadIndex(const std::string& path) {
     return Error(Code::kCorrupt, "%s: weight_map: expected an object", path.c_str());
   }
   if (map->object()->empty()) {
-    return Error(Code::kCorrupt, "%s: weight_map: names no tensor", path.c_str());
+    return Error(Code::kCorrupt, "%s: weight_map lists no tensors", path.c_str());
   }
   if (map->object()->size() > kMaxSafetensorsTensors) {
     return Error(Code::kUnsupported, "%s: weight_map: %zu tensors, the limit is %zu", path.c_str(),
@@ -135,7 +135,7 @@ Result<std::vector<std::string>> FindNumberedShards(const std::string& directory
     if (here.prefix != first.prefix || here.count != names.size() || here.number != i + 1) {
       return Error(Code::kCorrupt,
                    "%s: expected %zu shards \"%.*s\" numbered from 1, found %zu with %s as number "
-                   "%zu; an index would tell",
+                   "%zu; add an index file",
                    directory.c_str(), first.count, static_cast<int>(first.prefix.size()),
                    first.prefix.data(), names.size(), names[i].c_str(), i + 1);
     }
@@ -163,7 +163,7 @@ Result<Layout> FindLayout(const std::string& directory) {
     HEARTH_ASSIGN(layout.shards, FindNumberedShards(directory));
   }
   if (layout.shards.size() > kMaxShards) {
-    return Error(Code::kUnsupported, "%s: %zu shards, the limit is %zu", directory.c_str(),
+    return Error(Code::kUnsupported, "%s: %zu shards; the limit is %zu", directory.c_str(),
                  layout.shards.size(), kMaxShards);
   }
   return layout;
@@ -181,7 +181,7 @@ class SafetensorsDir final : public WeightFile {
   }
   Result<TensorView> Find(std::string_view name) const override {
     if (const TensorView* view = Look(name)) return *view;
-    return Error(Code::kNotFound, "%s: tensor %s: not there", directory_.c_str(),
+    return Error(Code::kNotFound, "%s: tensor %s not found", directory_.c_str(),
                  Quoted(name).c_str());
   }
   bool Has(std::string_view name) const override { return Look(name) != nullptr; }
@@ -234,7 +234,12 @@ class SafetensorsDir final : public WeightFile {
 };
 
 Result<std::unique_ptr<WeightFile>> SafetensorsDir::Open(const Layout& layout) {
-  HEARTH_ASSIGN(Json config, ReadObject(Join(layout.directory, kConfig), kMaxConfigBytes));
+  Result<Json> config_or = ReadObject(Join(layout.directory, kConfig), kMaxConfigBytes);
+  if (config_or.status().code() == Code::kNotFound) {
+    return Error(Code::kNotFound, "%s; download the model's %s into the same folder",
+                 config_or.status().message().c_str(), kConfig);
+  }
+  HEARTH_ASSIGN(Json config, std::move(config_or));
   std::unique_ptr<SafetensorsDir> dir(new SafetensorsDir(layout.directory, std::move(config)));
   HEARTH_TRY(dir->Map(layout.shards));
   HEARTH_TRY(dir->BuildIndex());
@@ -277,7 +282,8 @@ Status SafetensorsDir::AddShard(Shard shard) {
 
 Status SafetensorsDir::BuildIndex() {
   if (num_tensors_ == 0) {
-    return Error(Code::kCorrupt, "%s: no tensor in %zu files", directory_.c_str(), shards_.size());
+    return Error(Code::kCorrupt, "%s: the %zu files contain no tensors", directory_.c_str(),
+                 shards_.size());
   }
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     for (const SafetensorsTensor& tensor : shards_[shard].tensors) {
@@ -292,7 +298,7 @@ Status SafetensorsDir::BuildIndex() {
       std::adjacent_find(by_name_.begin(), by_name_.end(),
                          [](const Located& a, const Located& b) { return a.name == b.name; });
   if (twin == by_name_.end()) return Status();
-  return Error(Code::kCorrupt, "%s: tensor %s: stands in both %s and %s", directory_.c_str(),
+  return Error(Code::kCorrupt, "%s: tensor %s is in both %s and %s", directory_.c_str(),
                Quoted(twin->name).c_str(), shards_[twin->shard].name.c_str(),
                shards_[twin[1].shard].name.c_str());
 }
@@ -342,11 +348,13 @@ Result<std::unique_ptr<WeightFile>> OpenSafetensors(const std::string& path) {
     HEARTH_ASSIGN(layout, FindLayout(original));
   }
   if (layout.shards.empty()) {
-    return Error(Code::kNotFound, "%s: expected %s or %s, found neither", directory.c_str(),
-                 kSingle, kIndex);
+    return Error(Code::kNotFound,
+                 "%s: expected %s or %s, found neither; if it holds GGUF files, name one of them",
+                 directory.c_str(), kSingle, kIndex);
   }
   if (!named.empty() && !std::binary_search(layout.shards.begin(), layout.shards.end(), named)) {
-    return Error(Code::kInvalid, "%s: not part of the checkpoint in its directory", path.c_str());
+    return Error(Code::kInvalid, "%s does not belong to the checkpoint in its directory",
+                 path.c_str());
   }
   return SafetensorsDir::Open(layout);
 }

@@ -278,7 +278,7 @@ const std::vector<Spoiled> kSpoiledIndexes = {
     {"TensorInTwoShards",
      Replace("x.safetensors", FileOf({"b", "c"})),
      Code::kCorrupt,
-     {": tensor \"c\": stands in both x.safetensors and y.safetensors"}},
+     {": tensor \"c\" is in both x.safetensors and y.safetensors"}},
     {"NotJson", Replace(kIndex, "{"), Code::kCorrupt, {"/index.json: JSON near byte"}},
     {"NotAnObject", Replace(kIndex, "[]"), Code::kCorrupt, {"/index.json: expected an object"}},
     {"WithoutWeightMap",
@@ -292,15 +292,15 @@ const std::vector<Spoiled> kSpoiledIndexes = {
     {"WeightMapEmpty",
      Replace(kIndex, R"({"weight_map":{}})"),
      Code::kCorrupt,
-     {"weight_map: names no tensor"}},
+     {"weight_map lists no tensors"}},
     {"SameTensorTwice",
      Replace(kIndex, IndexOf({{"b", "x.safetensors"}, {"b", "y.safetensors"}})),
      Code::kCorrupt,
-     {"/index.json: JSON near byte", "the name \"b\" stands twice"}},
+     {"/index.json: JSON near byte", "the name \"b\" appears twice"}},
     {"TooManyShards",
      Replace(kIndex, IndexOfManyShards()),
      Code::kUnsupported,
-     {": 1025 shards, the limit is 1024"}},
+     {": 1025 shards; the limit is 1024"}},
     {"TooManyTensors",
      Replace(kIndex, IndexOfManyTensors()),
      Code::kUnsupported,
@@ -405,14 +405,14 @@ const std::vector<Spoiled> kSpoiledDirectories = {
        dir.Write("m-00002-of-00002.safetensors", FileOf({"a"}));
      },
      Code::kCorrupt,
-     {": tensor \"a\": stands in both m-00001"}},
+     {": tensor \"a\" is in both m-00001"}},
     {"NoTensors",
      [](const TempDir& dir) {
        std::filesystem::remove(dir.Path(kIndex));
        dir.Write("model.safetensors", SafetensorsFile("{}", ""));
      },
      Code::kCorrupt,
-     {": no tensor in 1 files"}},
+     {": the 1 files contain no tensors"}},
 };
 
 class SpoiledSafetensorsDir : public ::testing::TestWithParam<Spoiled> {};
@@ -446,7 +446,7 @@ TEST(SafetensorsDirTest, RefusesAFileThatIsNotPartOfTheCheckpoint) {
   auto other = OpenSafetensors(dir.Path("other.safetensors"));
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.status().code(), Code::kInvalid);
-  EXPECT_THAT(other.status().message(), HasSubstr("/other.safetensors: not part of"));
+  EXPECT_THAT(other.status().message(), HasSubstr("/other.safetensors does not belong to"));
   auto absent = OpenSafetensors(dir.Path("absent.safetensors"));
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.status().code(), Code::kNotFound);

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,8 @@ class PackedWeights {
   virtual ~PackedWeights() = default;
   virtual uint32_t layout() const = 0;  // which arrangement; the backend knows
   virtual std::span<const std::byte> weights() const = 0;
-  virtual std::span<const std::byte> spills() const = 0;
+  // What else the backend keeps; only it knows what the bytes mean.
+  virtual std::span<const std::byte> extra() const = 0;
   // Both lie in chunks that have a hash each. Nothing was compared yet; kCorrupt names the file,
   // the chunk and both hashes.
   virtual int num_chunks() const = 0;
@@ -62,6 +64,9 @@ class WeightFile {
   virtual const GgufMetadata* metadata() const = 0;
   virtual const Json* config() const = 0;
   virtual std::vector<ShardBytes> shards() const = 0;
+  // A text that stood beside the checkpoint under this name and that the file keeps: packed ones
+  // do.
+  virtual std::optional<std::string_view> Text(std::string_view) const { return std::nullopt; }
   // Null for a checkpoint. When there are packed weights, tensors have names, formats and shapes,
   // but no bytes that may be read.
   virtual const PackedWeights* packed() const { return nullptr; }

@@ -102,7 +102,7 @@ Result<size_t> ScriptedBackend::SlotOf(const SeqSlice& slice, int position) cons
   return static_cast<size_t>(id * kDefaultBlockTokens + position % kDefaultBlockTokens);
 }
 
-Status ScriptedBackend::Run(const StepPlan& plan, std::span<float> logits) {
+Status ScriptedBackend::Compute(const StepPlan& plan, std::span<float> logits) {
   for (const SeqSlice& slice : plan.slices) {
     for (int i = 0; i < slice.count; ++i) {
       HEARTH_ASSIGN(const size_t slot, SlotOf(slice, slice.num_computed + i));
@@ -112,14 +112,14 @@ Status ScriptedBackend::Run(const StepPlan& plan, std::span<float> logits) {
   std::fill(logits.begin(), logits.end(), -40.0F);
   const auto width = static_cast<size_t>(vocab_size());
   for (const SeqSlice& slice : plan.slices) {
-    for (int i = 0; i < slice.num_logits; ++i) {
-      const int end = slice.num_computed + slice.count - slice.num_logits + i + 1;
+    for (int i = 0; i < slice.num_rows; ++i) {
+      const int end = slice.num_computed + slice.count - slice.num_rows + i + 1;
       std::vector<Token> seen;
       for (int position = 0; position < end; ++position) {
         HEARTH_ASSIGN(const size_t slot, SlotOf(slice, position));
         seen.push_back(memory_[slot]);
       }
-      const auto row = static_cast<size_t>(slice.logits_row + i);
+      const auto row = static_cast<size_t>(slice.first_row + i);
       logits[row * width + static_cast<size_t>(Next(seen))] = 40.0F;
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/immediate_backend.h"
 #include "base/json.h"
 #include "text/harmony.h"
 #include "text/tokenizer.h"
@@ -23,16 +23,14 @@ struct AgentScript {
 Result<AgentScript> ReadAgentScript(const Json& json, const Tokenizer& tokenizer);
 
 // Thread: one at a time. `tokenizer` must outlive it.
-class ScriptedBackend : public Backend {
+class ScriptedBackend : public ImmediateBackend {
  public:
   static Result<std::unique_ptr<ScriptedBackend>> Make(AgentScript script,
                                                        const Tokenizer& tokenizer);
   std::string_view name() const override { return "scripted"; }
   int vocab_size() const override { return tokenizer_.vocab_size(); }
   KvLayout kv_layout() const override;
-  Status Run(const StepPlan& plan, std::span<float> logits) override;
-  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
+  Status Compute(const StepPlan& plan, std::span<float> logits) override;
 
  private:
   ScriptedBackend(AgentScript script, const Tokenizer& tokenizer, const HarmonyTokens& tokens);

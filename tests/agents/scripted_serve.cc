@@ -11,6 +11,7 @@
 #include "platform/file.h"
 #include "scripted_backend.h"
 #include "server/access/guard.h"
+#include "server/all_dialects.h"
 #include "server/api_router.h"
 #include "server/turns/turn_service.h"
 
@@ -57,7 +58,8 @@ Status Serve(const Flags& flags) {
     return Guard(request, auth, {}, nullptr);
   };
   HEARTH_ASSIGN(const std::unique_ptr<HttpServer> server,
-                HttpServer::Listen(std::move(http), ApiRouter({engine, metrics, service, *store})));
+                HttpServer::Listen(std::move(http),
+                                   ApiRouter({engine, metrics, service, AllDialects(*store)})));
   std::fprintf(stderr, "%s at http://%s:%d/v1\n", model.name.c_str(), flags.host.c_str(),
                server->port());
   int signal = 0;

@@ -12,6 +12,8 @@
 
 #include "cpu/cpu_backend.h"
 #include "model/model.h"
+#include "testing/loaded_model.h"
+#include "testing/step_logits.h"
 
 namespace hearth::testing {
 
@@ -33,12 +35,7 @@ struct Running {
 class BitwiseRuns {
  public:
   BitwiseRuns(const std::string& path, int num_sequences, int max_tokens, uint32_t seed)
-      : random_(seed) {
-    Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
-    EXPECT_TRUE(file.ok()) << file.status().message();
-    Result<Model> model = LoadModel(*std::move(file));
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    model_ = *std::move(model);
+      : random_(seed), model_(LoadedModel(path)) {
     Define(num_sequences, max_tokens);
   }
 
@@ -90,12 +87,11 @@ class BitwiseRuns {
       StepPlan plan;
       plan.tokens = s.tokens;
       SeqSlice slice;
-      slice.count = slice.num_logits = plan.num_logits_rows = static_cast<int>(s.tokens.size());
+      slice.count = slice.num_rows = plan.num_rows = static_cast<int>(s.tokens.size());
       slice.tables = tables;
       plan.slices.push_back(slice);
-      s.logits.resize(s.tokens.size() * static_cast<size_t>(model_.spec.vocab_size));
-      const Status status = (*backend)->Run(plan, s.logits);
-      ASSERT_TRUE(status.ok()) << status.message();
+      s.logits = testing::LogitsOf(**backend, plan);
+      ASSERT_EQ(s.logits.size(), s.tokens.size() * static_cast<size_t>(model_.spec.vocab_size));
       // Logits that are all NaN or all alike would be equal everywhere and show nothing.
       const auto [low, high] = std::minmax_element(s.logits.begin(), s.logits.end());
       ASSERT_TRUE(std::isfinite(*low) && std::isfinite(*high) && *low < *high);
@@ -148,24 +144,23 @@ class BitwiseRuns {
       slice.count = std::min(left, 1 + Pick(chunk));
       slice.num_computed = r->num_computed;
       slice.tables = r->tables;
-      slice.logits_row = plan.num_logits_rows;
-      slice.num_logits = 1 + Pick(slice.count);
-      plan.num_logits_rows += slice.num_logits;
+      slice.first_row = plan.num_rows;
+      slice.num_rows = 1 + Pick(slice.count);
+      plan.num_rows += slice.num_rows;
       const auto from = r->sequence->tokens.begin() + r->num_computed;
       plan.tokens.insert(plan.tokens.end(), from, from + slice.count);
       plan.slices.push_back(slice);
     }
     const auto vocab = static_cast<size_t>(model_.spec.vocab_size);
-    std::vector<float> logits(static_cast<size_t>(plan.num_logits_rows) * vocab);
-    const Status status = backend.Run(plan, logits);
-    ASSERT_TRUE(status.ok()) << status.message();
+    const std::vector<float> logits = testing::LogitsOf(backend, plan);
+    ASSERT_EQ(logits.size(), static_cast<size_t>(plan.num_rows) * vocab);
     for (size_t i = 0; i < chosen.size(); ++i) {
       const SeqSlice& slice = plan.slices[i];
       Running& r = *chosen[i];
       const size_t first =
-          static_cast<size_t>(slice.num_computed + slice.count - slice.num_logits) * vocab;
-      const size_t bytes = static_cast<size_t>(slice.num_logits) * vocab * sizeof(float);
-      ASSERT_EQ(std::memcmp(&logits[static_cast<size_t>(slice.logits_row) * vocab],
+          static_cast<size_t>(slice.num_computed + slice.count - slice.num_rows) * vocab;
+      const size_t bytes = static_cast<size_t>(slice.num_rows) * vocab * sizeof(float);
+      ASSERT_EQ(std::memcmp(&logits[static_cast<size_t>(slice.first_row) * vocab],
                             &r.sequence->logits[first], bytes),
                 0)
           << "isa " << NameOf(isa) << ", " << num_threads << " threads, batch of " << running.size()

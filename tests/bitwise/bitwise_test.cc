@@ -4,23 +4,24 @@
 
 #include "bitwise_runs.h"
 #include "testing/data.h"
+#include "testing/rounds.h"
 
 namespace hearth {
 namespace {
 
-using ::hearth::testing::SharedPath;
+using ::hearth::testing::DataPath;
 using ::hearth::testing::WorkPath;
 
 void Compare(const std::string& path, int max_tokens, int max_batch, int cases) {
   HEARTH_SKIP_WITHOUT(path);
-  testing::CompareBits(path, max_tokens, max_batch, cases);
+  testing::CompareBits(path, max_tokens, max_batch, QuickRounds(cases));
 }
 
-TEST(Bitwise, TinyOssMxfp4) { Compare(SharedPath("golden/tiny-oss-mxfp4.gguf"), 70, 64, 1500); }
-TEST(Bitwise, TinyOssF32) { Compare(SharedPath("golden/tiny-oss-f32.gguf"), 40, 64, 300); }
-TEST(Bitwise, TinyOssLongContext) { Compare(SharedPath("golden/tiny-oss-mxfp4.gguf"), 600, 8, 40); }
-TEST(Bitwise, Stories15MQ8) { Compare(SharedPath("models/stories15M-q8_0.gguf"), 24, 16, 120); }
-TEST(Bitwise, Stories15MMxfp4) { Compare(SharedPath("models/stories15M-mxfp4.gguf"), 24, 16, 60); }
+TEST(Bitwise, TinyOssMxfp4) { Compare(DataPath("golden/tiny-oss-mxfp4.gguf"), 70, 64, 1500); }
+TEST(Bitwise, TinyOssF32) { Compare(DataPath("golden/tiny-oss-f32.gguf"), 40, 64, 300); }
+TEST(Bitwise, TinyOssLongContext) { Compare(DataPath("golden/tiny-oss-mxfp4.gguf"), 600, 8, 40); }
+TEST(Bitwise, Stories15MQ8) { Compare(DataPath("models/stories15M-q8_0.gguf"), 24, 16, 120); }
+TEST(Bitwise, Stories15MMxfp4) { Compare(DataPath("models/stories15M-mxfp4.gguf"), 24, 16, 60); }
 TEST(Bitwise, SmolLm2) { Compare(WorkPath("smollm2.gguf"), 12, 8, 24); }
 
 }  // namespace

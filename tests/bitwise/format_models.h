@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "testing/gguf_builder.h"
 #include "testing/kernels.h"
+#include "testing/tiny_models.h"
 
 namespace hearth::testing {
 
@@ -17,19 +18,15 @@ inline constexpr DType kFastFormats[] = {DType::kF32,  DType::kF16,   DType::kBf
                                          DType::kQ6_K, DType::kIq4Nl, DType::kIq4Xs, DType::kMxfp4};
 
 struct FormatModel {
-  static constexpr uint64_t kModel = 256, kFfn = 512, kHeads = 4, kKvHeads = 2, kHead = 64,
+  static constexpr uint32_t kModel = 256, kFfn = 512, kHeads = 4, kKvHeads = 2, kHead = 64,
                             kVocab = 96;
-  static constexpr uint64_t kExperts = 6;
+  static constexpr uint32_t kExperts = 6;
 
   static uint32_t IdOf(DType dtype) {
     for (const GgufTypeId& known : kGgufTypeIds) {
       if (known.dtype == dtype) return known.id;
     }
     return 0;
-  }
-
-  static void AddNumber(GgufBuilder& b, const std::string& key, uint64_t value) {
-    b.Add(key, GgufType::kU32, static_cast<uint32_t>(value));
   }
 
   static GgufBuilder Shape(const std::string& arch, uint32_t type) {

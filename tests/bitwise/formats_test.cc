@@ -8,6 +8,7 @@
 
 #include "bitwise_runs.h"
 #include "format_models.h"
+#include "testing/rounds.h"
 #include "testing/temp_dir.h"
 
 namespace hearth {
@@ -22,7 +23,7 @@ TEST_P(Formats, SameBitsEverywhere) {
   for (const char* arch : {"llama", "qwen3moe"}) {
     const std::string path = dir.path() + "/" + arch + "-" + NameOf(GetParam()) + ".gguf";
     std::ofstream(path, std::ios::binary) << testing::FormatModel::Build(arch, GetParam(), 7);
-    testing::CompareBits(path, 20, 24, 120);
+    testing::CompareBits(path, 20, 24, QuickRounds(120));
     if (HasFailure()) return;
   }
 }
@@ -31,11 +32,9 @@ std::string NoteFor(DType dtype) {
   const testing::TempDir dir;
   const std::string path = dir.Path("model.gguf");
   std::ofstream(path, std::ios::binary) << testing::FormatModel::Build("llama", dtype, 7);
-  Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
-  EXPECT_TRUE(file.ok()) << file.status().message();
-  Result<Model> model = LoadModel(*std::move(file));
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  return SlowFormatsNote(*model);
+  Result<BackendPlan> plan = CpuBackends().Plan(testing::LoadedModel(path), {});
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return plan.ok() ? plan->warning : "";
 }
 
 TEST(SlowFormats, AreNamedAndFastOnesAreNot) {

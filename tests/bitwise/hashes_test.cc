@@ -14,6 +14,8 @@
 #include "format_models.h"
 #include "model/model.h"
 #include "testing/data.h"
+#include "testing/loaded_model.h"
+#include "testing/step_logits.h"
 #include "testing/temp_dir.h"
 
 namespace hearth {
@@ -58,10 +60,10 @@ std::vector<uint64_t> Compute(const Model& model, Isa isa) {
   }
   for (size_t i = 0; i < sequences.size(); ++i) {
     SeqSlice slice;
-    slice.first = slice.logits_row = plan.num_logits_rows;
-    slice.count = slice.num_logits = static_cast<int>(sequences[i].size());
+    slice.first = slice.first_row = plan.num_rows;
+    slice.count = slice.num_rows = static_cast<int>(sequences[i].size());
     slice.tables = tables[i];
-    plan.num_logits_rows += slice.count;
+    plan.num_rows += slice.count;
     plan.tokens.insert(plan.tokens.end(), sequences[i].begin(), sequences[i].end());
     plan.slices.push_back(slice);
   }
@@ -73,12 +75,10 @@ std::vector<uint64_t> Compute(const Model& model, Isa isa) {
   EXPECT_TRUE(backend.ok()) << backend.status().message();
   if (!backend.ok()) return {};
   const auto vocab = static_cast<size_t>(model.spec.vocab_size);
-  std::vector<float> logits(static_cast<size_t>(plan.num_logits_rows) * vocab);
-  const Status status = (*backend)->Run(plan, logits);
-  EXPECT_TRUE(status.ok()) << status.message();
+  const std::vector<float> logits = testing::LogitsOf(**backend, plan);
   std::vector<uint64_t> hashes;
   for (const SeqSlice& slice : plan.slices) {
-    hashes.push_back(HashOf(std::span(logits).subspan(static_cast<size_t>(slice.logits_row) * vocab,
+    hashes.push_back(HashOf(std::span(logits).subspan(static_cast<size_t>(slice.first_row) * vocab,
                                                       static_cast<size_t>(slice.count) * vocab)));
   }
   return hashes;
@@ -95,13 +95,10 @@ Hashes ReadHashes() {
 class LogitHashes : public ::testing::Test {
  protected:
   void Compare(const std::string& name, const std::string& path) {
-    Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
-    ASSERT_TRUE(file.ok()) << file.status().message();
-    Result<Model> model = LoadModel(*std::move(file));
-    ASSERT_TRUE(model.ok()) << model.status().message();
+    const Model model = testing::LoadedModel(path);
     if (const char* out = std::getenv("HEARTH_WRITE_HASHES")) {
       std::ofstream text(out, std::ios::app);
-      for (const uint64_t hash : Compute(*model, Isa::kScalar)) {
+      for (const uint64_t hash : Compute(model, Isa::kScalar)) {
         text << name << ' ' << std::hex << hash << '\n';
       }
       return;
@@ -110,7 +107,7 @@ class LogitHashes : public ::testing::Test {
     ASSERT_TRUE(known.contains(name)) << "tests/bitwise/hashes.txt lacks " << name;
     ASSERT_EQ(known.at(name).size(), static_cast<size_t>(kSequences));
     for (const Isa isa : SupportedIsas()) {
-      EXPECT_EQ(Compute(*model, isa), known.at(name)) << name << " on " << NameOf(isa);
+      EXPECT_EQ(Compute(model, isa), known.at(name)) << name << " on " << NameOf(isa);
       compared_ += kSequences;
     }
   }
@@ -158,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, SharedModels,
                                            "models/stories15M-q8_0", "models/stories15M-mxfp4"));
 
 TEST_P(SharedModels, HaveTheirHashes) {
-  const std::string path = testing::SharedPath(std::string(GetParam()) + ".gguf");
+  const std::string path = testing::DataPath(std::string(GetParam()) + ".gguf");
   HEARTH_SKIP_WITHOUT(path);
   Compare(GetParam(), path);
 }

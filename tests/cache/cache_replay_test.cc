@@ -103,7 +103,7 @@ class Replay {
     result_.worst_loss = std::max(result_.worst_loss, ideal - match.tokens);
   }
 
-  // All wait for each other: the youngest steps back and starts again later.
+  // All wait for each other: the youngest is preempted and starts again later.
   void Preempt() {
     space_.Release(running_.back()->holding);
     waiting_.push_front(running_.back()->request);
@@ -124,7 +124,7 @@ class Replay {
       const bool was_prompt = s.num_computed < prompt;
       s.num_computed += count;
       space_.Commit(s.holding, s.tokens, s.num_computed);
-      if (was_prompt && s.num_computed >= prompt) space_.KeepCut(s.holding, prompt);
+      if (was_prompt && s.num_computed >= prompt) space_.KeepCheckpoint(s.holding, prompt);
       computed_.insert(s.stamps.begin() + s.num_computed - count,
                        s.stamps.begin() + s.num_computed);
     }
@@ -160,7 +160,8 @@ void Print(const std::string& what, const ReplayResult& r) {
       100 * r.share(), r.worst_loss, r.most_full, r.most_window, r.num_preempted);
 }
 
-// Window blocks for the stretch before every 512 tokens are a quarter of all; cuts need the rest.
+// Window blocks for the stretch before every 512 tokens are a quarter of all; checkpoints need the
+// rest.
 KvLayout Sized(int full_blocks) { return Layout(full_blocks, full_blocks * 7 / 16); }
 
 TEST(CacheReplay, ReusesNearlyAllWhileItFits) {

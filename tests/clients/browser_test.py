@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real browser with a page of somebody else open: it must get nothing out of hearth serve, and
 make it do nothing, whether it asks plainly, with the tricks that need no permission, or under a
-name of its own for this machine."""
+name of its own for this machine. The same page may ask where --allow-origin names it."""
 import contextlib
 import http.server
 import json
@@ -101,8 +101,8 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def site(is_open=False):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+def site(is_open=False, port=0):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Site) as server:
         server.is_open = is_open
         server.has_told = threading.Event()
         thread = threading.Thread(target=server.serve_forever)
@@ -114,13 +114,13 @@ def site(is_open=False):
             thread.join()
 
 
-def visit(page, api, rules=""):
+def visit(page, api, rules="", port=0):
     """What a page of the origin `page` could do to `api`, by its own account."""
     browser = shutil.which("chromium")
     expect(browser, "chromium (./dev setup installs it)")
     # The browser's children outlive it for a moment and still write to its profile.
     leftovers = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-    with site() as server, leftovers as profile:
+    with site(port=port) as server, leftovers as profile:
         query = urllib.parse.urlencode({"api": api})
         url = f"http://{page}:{server.server_port}/?{query}"
         more = [f"--host-resolver-rules={rules}"] if rules else []
@@ -158,9 +158,25 @@ def check_page():
     print("ok      the page can read what is open to it")
 
 
+def check_allowed(program, model):
+    """A page that is allowed reads what it asked for, errors too; a page of another origin still
+    gets nothing."""
+    with site() as unused:
+        port = unused.server_port
+    with serving(program, model, "--allow-origin", f"http://127.0.0.1:{port}") as server:
+        told = visit("127.0.0.1", server.address, port=port)
+        for way in ("get", "post"):
+            same(told[way][:2], ["cors", 200], f"{way} of an allowed page")
+        same(told["post_text"][:2], ["cors", 415], "a body that is not marked as JSON")
+        same(told["with_cookies"], "TypeError", "cookies, which nobody asked for")
+        names_nothing(visit("127.0.0.1", server.address))
+    print("ok      an allowed origin")
+
+
 def main(program):
     check_page()
     model = work_model("tiny-oss-o200k.gguf")
+    check_allowed(program, model)
     with serving(program, model, "--control-port", "0") as server:
         control = re.search(r"control on (\S+)", "".join(server.log)).group(1)
         # Another port is another origin.

@@ -30,7 +30,14 @@ columns come from its own field tables ([api.md](api.md)) and from what a runnin
 
 What becomes of a field that a server does not know differs: OpenAI and Hearth refuse it by its name;
 vLLM, llama-server and Ollama take the request and ignore the field. So a misspelt or unsupported
-setting is an error here and silence there.
+setting is an error here and silence there. With `hearth serve --unknown-fields warn` unknown fields are
+ignored here too, and named in the header `x-hearth-ignored-fields`.
+
+A conversation whose last message is the assistant's is continued, as at Anthropic and in llama-server
+([templates.md](templates.md)); OpenAI and vLLM begin another message unless vLLM is told
+`continue_final_message: true`, which works here as well. Where a model's template does not allow it the
+answer is a 400. The name of the model in an answer is its own, whatever name it was asked under
+(`--served-name`). Tools work with models whose template has none ([structured-output.md](structured-output.md)).
 
 What is said of the others was read in their sources and documentation as of 2026 (mostly vLLM's and
 Ollama's request types, llama-server's parser and README), not tried; they move fast. Anthropic
@@ -48,19 +55,22 @@ ASKED = {
         {"messages": HELLO, "max_tokens": 90, "reasoning_effort": "none", "tool_choice": "required",
          "tools": [{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}]},
         {"messages": HELLO, "max_tokens": 30},
+        # Noise seldom thinks by itself: 35644 is "analysis", the channel of thoughts.
+        {"messages": HELLO, "max_tokens": 6, "logit_bias": {"35644": 100}},
     ],
     "POST /v1/completions": [{"prompt": "hello", "max_tokens": 2, "logprobs": 1}],
-    "POST /v1/responses": [{"input": "hello", "max_output_tokens": 30}],
+    "POST /v1/responses": [{"input": "hello", "max_output_tokens": 30, "temperature": 2}],
     "POST /v1/messages": [
         {"messages": HELLO, "max_tokens": 2, "thinking": {"type": "disabled"}},
-        {"messages": HELLO, "max_tokens": 30, "thinking": {"type": "enabled", "budget_tokens": 4}},
+        {"messages": HELLO, "max_tokens": 30, "temperature": 2,
+         "thinking": {"type": "enabled", "budget_tokens": 4}},
         {"messages": HELLO, "max_tokens": 90, "thinking": {"type": "disabled"},
          "tools": [{"name": "f", "input_schema": SCHEMA}], "tool_choice": {"type": "any"}},
     ],
     "POST /v1/embeddings": [{"input": "hello"}],
     "GET /v1/models": [None],
 }
-NUM_SEEDS = 12
+NUM_SEEDS = 24
 
 
 def read_peers():

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 from_here = pathlib.Path(__file__).parent
-SUITES = ["openai_chat", "openai_responses", "anthropic", "ai_sdk"]
-MIN_CASES = 250
+SUITES = ["openai_chat", "openai_responses", "anthropic", "ai_sdk", "ollama"]
+MIN_CASES = {"": 400, "ollama": 150}  # by how their names begin
 
 
 def listed(*command):
@@ -17,11 +17,14 @@ def listed(*command):
 def main(node):
     names = listed(node, "run.mjs", "--list", *SUITES)
     names += listed(sys.executable, "agents_test.py", "--list")
+    names += listed(sys.executable, "ollama_test.py", "--list")
     print("\n".join(names))
     if len(set(names)) != len(names):
         sys.exit("FAILED: a name stands twice")
-    if len(names) < MIN_CASES:
-        sys.exit(f"FAILED: {len(names)} cases, not {MIN_CASES}")
+    for prefix, wanted in MIN_CASES.items():
+        found = sum(name.startswith(prefix) for name in names)
+        if found < wanted:
+            sys.exit(f"FAILED: {found} cases of {prefix!r}, not {wanted}")
     print(f"{len(names)} cases")
 
 

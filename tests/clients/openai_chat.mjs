@@ -433,11 +433,7 @@ export const cases = [
         assert.deepEqual(told(whole)[2], []),
       ),
   ],
-  [
-    'tools.none_in_template',
-    'smollm2',
-    (t) => refuses(t, { tools: [TOOL] }, 'tools', 'unsupported'),
-  ],
+  ['tools.generic', 'smollm2', roundTrip],
   ['tools.zod_function', 'tiny', zodTool],
   ['tools.run_tools', 'tiny', (t) => runsTools(t, false)],
   ['tools.run_tools_streamed', 'tiny', (t) => runsTools(t, true)],

@@ -133,6 +133,27 @@ def completions_body(rng, kind):
     return body
 
 
+def ollama_body(rng, kind):
+    """Chats and prompts; kinds are as for chats."""
+    options = {**sampling_of(rng), "num_predict": rng.randint(1, 28)}
+    if rng.random() < 0.3:
+        options["stop"] = rng.choice(["e", ["the", " a"], ["\n"]])
+    body = {"options": options}
+    if kind != "tools" and rng.random() < 0.3:
+        body |= {"prompt": prompt_of(rng), "raw": kind == "text" and rng.random() < 0.5}
+    else:
+        body["messages"] = turns_of(rng)
+    if kind == "schema":
+        body["format"] = rng.choice([*SCHEMAS, "json"])
+    if kind == "tools":
+        body["tools"] = [{"type": "function", "function": {"name": name, "parameters": PARAMETERS}}
+                         for name in NAMES]
+        options["num_predict"] = rng.randint(8, 60)
+    if kind in ("schema", "tools"):
+        body["think"] = False
+    return body
+
+
 def ask_chat(server, body):
     one, _ = chat_test.whole(server, body)
     chunks = chat_test.streamed(server, body)
@@ -176,9 +197,33 @@ def ask_completions(server, body):
     return texts, told, set()
 
 
+def told_by_ollama(parts):
+    """What lines of JSON add up to, or the one object of a whole answer."""
+    said = [part.get("message", part) for part in parts]
+    calls = [call["function"] for each in said for call in each.get("tool_calls", [])]
+    texts = ["".join(each.get(name, "") for each in said)
+             for name in ("content", "response", "thinking")]
+    last = parts[-1]
+    same([part["done"] for part in parts], [False] * (len(parts) - 1) + [True], "one last line")
+    return texts, calls, last["done_reason"], last["eval_count"], last["prompt_eval_count"]
+
+
+def ask_ollama(server, body):
+    path = "/api/generate" if "prompt" in body else "/api/chat"
+    body = {**body, "model": server.name}
+    status, _, data = server.request("POST", path, {**body, "stream": False})
+    same(status, 200, f"{body}: {data[:300]}")
+    told = told_by_ollama([json.loads(data)])
+    status, _, data = server.request("POST", path, body)
+    same(status, 200, f"{body}: {data[:300]}")
+    streamed = told_by_ollama([json.loads(line) for line in data.decode().splitlines()])
+    return streamed, told, {"reasoning"} if told[0][2] else {"calls"} if told[1] else set()
+
+
 DIALECTS = {"chat": (chat_body, ask_chat), "responses": (responses_body, ask_responses),
             "messages": (messages_body, ask_messages),
-            "completions": (completions_body, ask_completions)}
+            "completions": (completions_body, ask_completions),
+            "ollama": (ollama_body, ask_ollama)}
 
 
 def one_case(server, number, seed, has_tools):

@@ -9,11 +9,16 @@ import { createGenerator } from 'ts-json-schema-generator';
 const here = path.dirname(fileURLToPath(import.meta.url));
 
 // Beyond OpenAI's types, and named in docs/api.md: reasoning under both names that clients look
-// for, and a context length.
+// for, and what a model's card tells.
 const EXTRAS = {
   ChatCompletionMessage: { reasoning: 'string', reasoning_content: 'string' },
   'ChatCompletionChunk.Choice.Delta': { reasoning: 'string', reasoning_content: 'string' },
-  Model: { max_model_len: 'integer', context_length: 'integer' },
+  Model: {
+    max_model_len: 'integer',
+    context_length: 'integer',
+    root: 'string',
+    default_sampling: 'object',
+  },
 };
 
 function schemasOf(entry) {

@@ -135,7 +135,7 @@ function bodyOf(init) {
 function split(line, where) {
   const at = line.indexOf(': ');
   const name = line.slice(0, at);
-  if (name !== 'data' && name !== 'event') throw new Error(`${where}: a line ${line}`);
+  if (!['data', 'event', 'id'].includes(name)) throw new Error(`${where}: a line ${line}`);
   return [name, line.slice(at + 2)];
 }
 

@@ -47,7 +47,7 @@ def check_json(path):
            and context["decode 1"] == "none", f"how contexts were filled: {context}")
     read = {y["name"]: y for y in record["yardsticks"]}
     expect(list(read) == ["plain read", "stream read", "AVX-512 VNNI int8", "AMX int8"],
-           f"yardsticks: {list(read)}")
+           f"rooflines: {list(read)}")
     expect(all(len(y.get("samples", [])) == 3 or y.get("absent") for y in record["yardsticks"]),
            "a sample before, between and after the rounds")
     expect(read["plain read"]["best"] > 1e8, "memory can be read")
@@ -90,7 +90,7 @@ def check_phases(folder):
     expect(len(re.findall(r"^experts +[0-9.]+ +[0-9]+ % +[0-9]+ %", out, re.M)) == 4, out)
     text = page.read_text(encoding="utf-8")
     expect("<td>decode 2 at 40: router</td>" in text, "the page has the phases")
-    code, _, err = hearth("bench", "--yardstick", "--phases")
+    code, _, err = hearth("bench", "--roofline", "--phases")
     expect(code == 2 and "--phases" in err, f"phases of nothing: {err!r}")
 
 
@@ -123,13 +123,13 @@ def main():
         code, _, err = hearth("bench", "--model", MODEL, "--json", folder + "/none/b.json",
                               "--decode", "1", "--batch", "1", "--prefill", "0", "--repeat", "1")
         expect(code == 1 and "none" in err, f"a place that is not there: {err!r}")
-    code, out, err = hearth("bench", "--yardstick", "--repeat", "1")
+    code, out, err = hearth("bench", "--roofline", "--repeat", "1")
     expect(code == 0 and "plain read" in out and "tokens/s" not in out, f"alone: {out!r} {err!r}")
-    expect(hearth("bench")[0] == 2, "a model or --yardstick is needed")
+    expect(hearth("bench")[0] == 2, "a model or --roofline is needed")
     code, _, err = hearth("bench", "--model", MODEL, "--depth", "9000000")
     expect(code == 1 and "9000016 positions" in err, f"a context too long: {err!r}")
     code, _, err = hearth("bench", "--model", MODEL, "--decode", "0", "--prefill", "0")
-    expect(code == 1 and "nothing to do" in err, f"no case: {err!r}")
+    expect(code == 1 and "nothing to measure" in err, f"no case: {err!r}")
     print("bench ok")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hearth run: a real conversation with SmolLM2, its end of turn, several turns, reproducibility."""
+"""hearth run: a real conversation with SmolLM2, its end of turn, piped input, reproducibility."""
 import os
 import pty
 import select
@@ -31,18 +31,30 @@ def same_twice_and_on_the_reference(first):
     expect(hearth(*args)[1] != hearth(*args[:-3], "6", *args[-2:])[1], "another seed differs")
 
 
-def several_turns():
-    code, out, err = hearth("run", "--model", MODEL, "--temperature", "0", "--max-tokens", "40",
-                            stdin="What is the capital of France?\nAnd of Italy?\n")
-    expect(code == 0, f"exit {code}: {err}")
-    # The second question means nothing without the first.
-    expect(out.splitlines()[-1].count("Rome") == 1, f"the second turn sees the first: {out!r}")
+def input_is_one_message():
+    """Lines were messages once; a file of two lines is one question. Turns: tests/talk."""
+    flags = ("run", MODEL, "--temperature", "0", "--max-tokens", "40")
+    question = "What is the capital of France?\nAnswer with one word."
+    code, out, err = hearth(*flags, stdin=question + "\n")
+    expect(code == 0 and err == "", f"exit {code}: {err}")
+    expect(out == hearth(*flags, "--prompt", question)[1], f"the same as a prompt: {out!r}")
+    parts = hearth(*flags, "What is the capital of France?", stdin="Answer with one word.\n")[1]
+    joined = question.replace("\n", "\n\n")
+    expect(parts == hearth(*flags, joined)[1], f"a prompt, then the input: {parts!r}")
 
 
 def length_is_told():
     code, _, err = hearth("run", "--model", MODEL, "--max-tokens", "3", "--temperature", "0",
                           "--prompt", "Tell me a long story.")
-    expect(code == 0 and "[stopped after --max-tokens]" in err, f"a cut reply says so: {err!r}")
+    expect(code == 0 and "[stopped: the reply reached --max-tokens]" in err,
+           f"a cut reply says so: {err!r}")
+
+
+def flags_that_mean_nothing_here_are_refused():
+    for flags, told in ((("--reasoning-effort", "high"), "no reasoning effort"),
+                        (("--context", "100000"), "more than the model's maximum")):
+        code, out, err = hearth("run", "--model", MODEL, *flags, "--prompt", "Hi")
+        expect(code != 0 and out == "" and told in err, f"{flags}: exit {code}, {out!r}, {err!r}")
 
 
 def interrupt_ends_the_reply():
@@ -50,7 +62,7 @@ def interrupt_ends_the_reply():
     child, terminal = pty.fork()
     if child == 0:
         os.execv(sys.argv[1], [sys.argv[1], "run", "--model", MODEL, "--max-tokens", "100000",
-                               "--temperature", "1.5", "--prompt", "Count to ten thousand."])
+                               "--plain", "--temperature", "1.5", "--prompt", "Count to ten thousand."])
     seen = b""
     deadline = time.time() + 300
     while len(seen) < 20 and time.time() < deadline:
@@ -74,8 +86,9 @@ def interrupt_ends_the_reply():
 def main():
     first = answers_and_stops()
     same_twice_and_on_the_reference(first)
-    several_turns()
+    input_is_one_message()
     length_is_told()
+    flags_that_mean_nothing_here_are_refused()
     interrupt_ends_the_reply()
     print("reply:", first.strip())
 

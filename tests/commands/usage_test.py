@@ -51,7 +51,8 @@ def main():
     code, out, _ = hearth("--help")
     expect(code == 0 and "inspect" in out and "run" in out, "help lists the commands")
     for command in (["inspect"], ["eval", "logits"], ["eval", "perplexity"], ["eval", "compare"],
-                    ["run"], ["tokenize"], ["bench"], ["render"], ["serve"]):
+                    ["run"], ["tokenize"], ["bench"], ["render"], ["serve"], ["pull"], ["show"],
+                    ["rm"]):
         code, out, _ = hearth(*command, "--help")
         expect(code == 0 and "--model" in out or "model" in out, f"{command} has help")
     expect(hearth()[0] == 2, "no command is wrong usage")

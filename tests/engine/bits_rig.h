@@ -13,15 +13,8 @@
 #include "engine/clock.h"
 #include "engine/engine_core.h"
 #include "model/model.h"
+#include "testing/loaded_model.h"
 namespace hearth::testing {
-
-inline Model LoadedModel(const std::string& path) {
-  Result<std::unique_ptr<WeightFile>> file = WeightFile::Open(path);
-  EXPECT_TRUE(file.ok()) << file.status().message();
-  Result<Model> model = LoadModel(*std::move(file));
-  EXPECT_TRUE(model.ok()) << model.status().message();
-  return *std::move(model);
-}
 
 // Everything that must not change: the ids, and a hash of every bit of every row of logits.
 struct Heard : EventSink {

@@ -11,7 +11,7 @@
 namespace hearth {
 namespace {
 
-using ::hearth::testing::SharedPath;
+using ::hearth::testing::DataPath;
 using ::hearth::testing::WorkPath;
 using testing::Case;
 using testing::LoadedModel;
@@ -157,7 +157,7 @@ void CompareAll(const char* name, SpeculationTest& test, int total, int per_worl
 }
 
 TEST(Speculation, TinyOss) {
-  const std::string path = SharedPath("golden/tiny-oss-mxfp4.gguf");
+  const std::string path = DataPath("golden/tiny-oss-mxfp4.gguf");
   HEARTH_SKIP_WITHOUT(path);
   SpeculationTest test(path, 1, 50);
   CompareAll("tiny-oss", test, 1800, 150, 100);
@@ -168,7 +168,7 @@ TEST(Speculation, TinyOss) {
 }
 
 TEST(Speculation, Stories15M) {
-  const std::string path = SharedPath("models/stories15M-q8_0.gguf");
+  const std::string path = DataPath("models/stories15M-q8_0.gguf");
   HEARTH_SKIP_WITHOUT(path);
   SpeculationTest test(path, 2, 32);
   CompareAll("stories15M", test, 210, 70, 60);

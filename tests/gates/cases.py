@@ -104,6 +104,9 @@ HEADERS_CLEAN = {
 HEADERS_PLANTS = {
     "missing include": ({"src/kv/c.h": "#pragma once\ninline std::string C() { return {}; }\n"},
                         r"src/kv/c\.h:1: does not compile alone"),
+    "hidden by another include": ({"src/kv/c.h": "#pragma once\ninline std::string C() { return {}; }\n",
+                                   "src/kv/c.cc": '#include <string>\n#include "kv/c.h"\n'},
+                                  r"src/kv/c\.h:1: does not compile alone"),
     "broken below": ({"src/base/a.h": "#pragma once\n"}, r"src/kv/b\.h:1: does not compile alone"),
 }
 
@@ -219,6 +222,46 @@ LOCKS_PLANTS = {
         r"src/kv/d\.h:2: nothing beside mu"),
 }
 
+HARDENING_COMPILE = ("-fPIE -fstack-protector-strong -fstack-clash-protection -fcf-protection=full "
+                     "-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+HARDENING_LINK = "-pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack"
+HARDENING_CLEAN = {
+    "src/app/main.cc": "#include <cstring>\n#include <unistd.h>\n"
+                       "void F(char* to, const char* from, unsigned long n) {\n"
+                       "  char a[64];\n  std::memcpy(a, from, n);\n  std::memcpy(to, a, 64);\n}\n"
+                       "int main(int n, char** v) { F(v[0], v[1], n); return 0; }\n",
+    "flags": f"{HARDENING_COMPILE}\n{HARDENING_LINK}\n",
+}
+
+
+def _hardening(old, new):
+    return {"flags": HARDENING_CLEAN["flags"].replace(old, new)}
+
+
+HARDENING_PLANTS = {
+    "a fixed address": ({"flags": HARDENING_CLEAN["flags"].replace("-fPIE", "-fno-pie")
+                         .replace("\n-pie", "\n-no-pie")},
+                        r"build/release/bin/hearth:1: is not position-independent"),
+    "no relro": (_hardening("-Wl,-z,relro", "-Wl,-z,norelro"),
+                 r"build/release/bin/hearth:1: has no read-only"),
+    "late binding": (_hardening("-Wl,-z,now", "-Wl,-z,lazy"),
+                     r"build/release/bin/hearth:1: binds its imports late"),
+    "an executable stack": (_hardening("noexecstack", "execstack"),
+                            r"build/release/bin/hearth:1: has an executable stack"),
+    "a place for libraries": (_hardening("-Wl,-z,now", "-Wl,-z,now -Wl,-rpath,/tmp"),
+                              r"build/release/bin/hearth:1: looks for libraries"),
+    "no canaries": (_hardening("-fstack-protector-strong", "-fno-stack-protector"),
+                    r"build/release/bin/hearth:1: has no stack protector"),
+    "no checked copies": (_hardening("-D_FORTIFY_SOURCE=3", ""),
+                          r"build/release/bin/hearth:1: has no checked copies"),
+    "fewer checked copies": (_hardening("-D_FORTIFY_SOURCE=3", "-D_FORTIFY_SOURCE=1"),
+                             r"src/app/main\.cc:1: is compiled without -D_FORTIFY_SOURCE=3"),
+    "no clash protection": (_hardening("-fstack-clash-protection", ""),
+                            r"src/app/main\.cc:1: is compiled without -fstack-clash-protection"),
+    "no marks": (_hardening("-fcf-protection=full", "-fcf-protection=none"),
+                 r"build/release/CMakeFiles/hearth\.dir/src/app/main\.cc\.o:1: is not marked"),
+}
+
 CASES = {
     "layers": (LAYERS_CLEAN, LAYERS_PLANTS),
     "sizes": (SIZES_CLEAN, SIZES_PLANTS),
@@ -231,4 +274,5 @@ CASES = {
     "places": (PLACES_CLEAN, PLACES_PLANTS),
     "locks": (LOCKS_CLEAN, LOCKS_PLANTS),
     "untrusted": (UNTRUSTED_CLEAN, UNTRUSTED_PLANTS),
+    "hardening": (HARDENING_CLEAN, HARDENING_PLANTS),
 }

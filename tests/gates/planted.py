@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that a gate can fail: `planted.py GATE` builds a clean tiny tree, on which the gate must
 pass, and then plants one violation at a time, which it must report by file and line."""
+import json
 import pathlib
 import re
 import subprocess
@@ -28,12 +29,29 @@ def compile_kernels(root):
                        check=True)
 
 
+def link_program(root):
+    """A program where CMake would put it, with the flags that the tree's `flags` lists; only the
+    hardening gate looks."""
+    compiling, linking = (line.split() for line in (root / "flags").read_text().splitlines())
+    build, source = root / "build/release", root / "src/app/main.cc"
+    target = build / "CMakeFiles/hearth.dir/src/app/main.cc.o"
+    target.parent.mkdir(parents=True)
+    (build / "bin").mkdir()
+    command = ["g++", "-O2", *compiling, "-c", str(source), "-o", str(target)]
+    subprocess.run(command, check=True)
+    subprocess.run(["g++", *linking, str(target), "-o", str(build / "bin/hearth")], check=True)
+    (build / "compile_commands.json").write_text(
+        json.dumps([{"file": str(source), "command": " ".join(command)}]))
+
+
 def run(gate, files):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         write(root, files)
         if gate == "symbols":
             compile_kernels(root)
+        if gate == "hardening":
+            link_program(root)
         done = subprocess.run([sys.executable, str(GATES / f"{gate}.py"), folder],
                               capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr

@@ -25,7 +25,7 @@ class EngineModel {
                                                    std::vector<Token> stops) {
     HEARTH_ASSIGN(Model model, OpenModelFor(path, "cpu"));
     EngineFlags flags;
-    flags.cpu.num_threads = 1;  // two processes share the machine
+    flags.hardware.num_threads = 1;  // two processes share the machine
     flags.kv_bytes = int64_t{128} << 20;
     flags.max_sequences = kInFlight;
     HEARTH_ASSIGN(std::unique_ptr<Engine> engine, OpenEngine(model, flags));

@@ -165,6 +165,12 @@ class Generator {
     Read(Text(request, "kind"), reply.tokens, out);
   }
 
+  static ToolCallStyle StyleOf(const std::string& kind) {
+    if (kind == "chatml") return ToolCallStyle::kChatMl;
+    if (kind == "llama3") return ToolCallStyle::kLlama3;
+    return kind == "generic" ? ToolCallStyle::kGeneric : ToolCallStyle::kNone;
+  }
+
   // Whether the mask lets this text pass, written as the tokenizer writes it, and end.
   bool Accepts(TokenMask& mask, const std::string& text) const {
     std::vector<Token> tokens;
@@ -182,10 +188,11 @@ class Generator {
       if (harmony_ == nullptr) return Error(Code::kUnsupported, "no harmony in this vocabulary");
       return harmony_->New(conversation.tools, RulesOf(request));
     }
-    if (kind == "chatml" || kind == "llama3") {
+    if (StyleOf(kind) != ToolCallStyle::kNone) {
       HEARTH_ASSIGN(const Conversation conversation, ParseConversation(request));
       const TextReplyStyle style = {
-          .calls = kind == "chatml" ? ToolCallStyle::kChatMl : ToolCallStyle::kLlama3,
+          // A template without calls gets the generic ones by itself.
+          .calls = kind == "generic" ? ToolCallStyle::kNone : StyleOf(kind),
           .begins_in_reasoning = request.Find("begins_in_reasoning") != nullptr,
           .may_reason = request.Find("may_reason") != nullptr};
       return NewTextMask(conversation.tools, RulesOf(request), style, tokenizer_, {end_},
@@ -220,8 +227,7 @@ class Generator {
     std::vector<ReplyEvent> events;
     if (kind == "harmony") {
       ReadHarmony(tokens, events, out);
-    } else if (kind == "chatml" || kind == "llama3") {
-      const auto style = kind == "chatml" ? ToolCallStyle::kChatMl : ToolCallStyle::kLlama3;
+    } else if (const ToolCallStyle style = StyleOf(kind); style != ToolCallStyle::kNone) {
       ToolCallParser whole(style), cut(style);
       whole.Feed(text, events);
       whole.Finish(events);

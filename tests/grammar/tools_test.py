@@ -92,7 +92,7 @@ def tally(requests, answers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
-    parser.add_argument("--style", default="harmony", choices=["harmony", "chatml", "llama3"])
+    parser.add_argument("--style", default="harmony", choices=["harmony", "chatml", "llama3", "generic"])
     parser.add_argument("--vocab", default="o200k")
     parser.add_argument("--sets", type=int, default=200, help="tool sets")
     parser.add_argument("--each", type=int, default=4, help="generations per set")

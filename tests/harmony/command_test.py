@@ -64,7 +64,7 @@ def main():
     assert run(program, [], ["{"]).stderr.startswith(b"hearth: line 1: JSON near byte")
     for flags in (["--date", "2026-13-01"], ["--date", "today"], ["--model", "x"]):
         assert run(program, flags, [hello]).returncode == 2, flags
-    assert b"no format is called" in run(program, ["--template", "x"], [hello]).stderr
+    assert b"unknown chat format" in run(program, ["--template", "x"], [hello]).stderr
     print("ok")
 
 

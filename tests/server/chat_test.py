@@ -183,8 +183,11 @@ def check_mistakes(server):
         same((found, error["code"]), (status, code), f"{change} got {data}")
         expect(names in error["message"], f"{names} in {data} for {change}")
         same(set(error), {"message", "type", "param", "code"}, "members of an error")
-    same(server.request("POST", "/v1/chat/completions", b"x", {"content-type": "text/plain"})[0], 415,
-         "a body that is no JSON by its type")
+    same(server.request("POST", "/v1/chat/completions", b"x", {"content-type": "text/plain"})[0], 400,
+         "a body that is no JSON")
+    hello = json.dumps({"messages": HELLO, "max_tokens": 1}).encode()
+    same(server.request("POST", "/v1/chat/completions", hello,
+                        {"content-type": "application/x-www-form-urlencoded"})[0], 200, "what curl -d sends")
     same(server.request("GET", "/v1/chat/completions")[0], 405, "GET")
     same(server.request("GET", "/v1/nothing")[0], 404, "an unknown path")
     same(server.request("GET", "/v1/models", headers={"host": "evil.example"})[0], 403, "a host")

@@ -37,7 +37,7 @@ def check_page(server, control):
 
 
 def check_doors(server, control):
-    same(server.request("GET", "/metrics")[0], 401, "metrics beside the API without an admin's key")
+    same(server.request("GET", "/metrics")[0], 200, "metrics beside the API, where nobody has a key")
     try:
         urllib.request.urlopen(control + "/v1/models")
         expect(False, "the API on the control port")

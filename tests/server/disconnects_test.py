@@ -103,6 +103,7 @@ class Watch:
 
     def __init__(self, server):
         self.server = server
+        self.pid = server.worker_pid()
         self.control = re.search(r"control on (\S+)", "".join(server.log)).group(1)
 
     def page(self):
@@ -113,12 +114,12 @@ class Watch:
         """The least of a second: the server takes a moment to let go of our own last question."""
         counts = []
         for _ in range(20):
-            counts.append(len(os.listdir(f"/proc/{self.server.process.pid}/fd")))
+            counts.append(len(os.listdir(f"/proc/{self.pid}/fd")))
             time.sleep(0.05)
         return min(counts)
 
     def resident_mib(self):
-        with open(f"/proc/{self.server.process.pid}/status", encoding="ascii") as file:
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as file:
             return int(re.search(r"VmRSS:\s+(\d+)", file.read()).group(1)) / 1024
 
     def cached_blocks(self):

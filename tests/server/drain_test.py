@@ -100,6 +100,21 @@ def check_busy(program, model):
     server.process.stderr.close()
 
 
+def check_twice(program, model):
+    """Whoever asks twice does not wait."""
+    server = Server(program, model, "--drain", "60")
+    stream = post(server, max_tokens=3000, stream=True)
+    read_until(stream, b"data: ")
+    server.process.send_signal(signal.SIGINT)
+    while "second signal" not in (line := server.process.stderr.readline()):
+        expect(line, "a line about the second signal")
+    began = time.monotonic()
+    server.process.send_signal(signal.SIGINT)
+    same(server.process.wait(60), -signal.SIGINT, "the exit code")
+    expect(time.monotonic() - began < 5, "an end at once")
+    server.process.stderr.close()
+
+
 def check_bound(program, model):
     """What takes longer than --drain ends within it, and says that it is not whole."""
     server = Server(program, model, "--drain", "1")
@@ -138,6 +153,7 @@ def main(program):
     model = work_model("tiny-oss-o200k.gguf")
     check_idle(program, model)
     check_busy(program, model)
+    check_twice(program, model)
     check_bound(program, model)
     print("the server ends well")
 

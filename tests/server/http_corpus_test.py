@@ -127,13 +127,14 @@ REFUSED = {
     "only_newlines": (b"\r\n\r\n", [400]),
     "tls_hello": (bytes.fromhex("16030100c8010000c40303") + b"\x00" * 180 + b"\r\n\r\n", [400]),
     "garbage": (bytes(range(256)) * 4 + b"\r\n\r\n", [400]),
-    "content_type_missing": (b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\n" + LENGTH + b"\r\n" + JSON, [415]),
+    "content_type_missing_in_a_browser": (b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\nsec-fetch-site: same-site\r\n" + LENGTH + b"\r\n" + JSON, [415]),
     # something good first, something bad behind it
     "good_then_bad": (GET + b"GET /livez HTTP/1.1\nhost: x\r\n\r\n", [200, 400]),
     "good_then_bytes_too_many": (post(b"content-length: 16", body=JSON + b"0\r\n\r\n"), [200, 400]),
     "good_then_smuggled": (post(b"transfer-encoding: chunked", body=b"10\r\n" + JSON + b"\r\n0\r\n\r\nX" + GET), [200, 405]),
 }
 TAKEN = {
+    "content_type_missing": (b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\n" + LENGTH + b"\r\n" + JSON, [200]),
     "plain": (GET, [200]),
     "pipelined": (GET * 5, [200] * 5),
     "pipelined_posts": (post(LENGTH[:-2]) * 3, [200] * 3),

@@ -13,6 +13,8 @@ import time
 from serving import expect, same, serving, work_model
 
 CHAT = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+MODEL = {"model": "tiny-oss-o200k"}  # Ollama's routes want its name
+OLLAMA = MODEL | {"options": {"num_predict": 1}}
 # What a minimal good request is, by route.
 GOOD = {
     "/v1/chat/completions": CHAT, "/v1/completions": {"prompt": "hi", "max_tokens": 1},
@@ -20,6 +22,9 @@ GOOD = {
     "/v1/responses/input_tokens": {"input": "hi"}, "/v1/messages": CHAT,
     "/v1/messages/count_tokens": {"messages": CHAT["messages"]}, "/tokenize": {"prompt": "hi"},
     "/detokenize": {"tokens": [1]}, "/v1/embeddings": {"input": "hi"},
+    "/api/chat": OLLAMA | {"messages": CHAT["messages"]}, "/api/generate": OLLAMA | {"prompt": "hi"},
+    "/api/embed": MODEL | {"input": "hi"}, "/api/embeddings": MODEL | {"prompt": "hi"},
+    "/api/show": MODEL, "/api/pull": MODEL,
 }
 TEXT = '{"messages": [{"role": "user", "content": %s}], "max_tokens": 1}'
 

@@ -12,16 +12,28 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from checking import expect, same, work_model  # for those who import from here as well
+from results import record  # likewise
+
+
+def children(pid):
+    """The processes that this one started and that still run."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = entry.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(entry.parent.name))
+    return found
 
 
 class Server:
-    """A running server: its process, port and address."""
+    """A running server: its process, port and address. `model` is a path, or a list of arguments."""
 
-    def __init__(self, program, model, *flags, host="127.0.0.1"):
+    def __init__(self, program, model, *flags, host="127.0.0.1", env=None):
         self.log = []
         self.process = subprocess.Popen(
-            [program, "serve", "--model", model, "--port", "0", "--host", host, *flags],
-            stderr=subprocess.PIPE, text=True)
+            [program, "serve", *(["--model", model] if isinstance(model, str) else model),
+             "--port", "0", "--host", host, *flags], stderr=subprocess.PIPE, text=True, env=env)
         self.port = None
         for line in self.process.stderr:
             self.log.append(line)
@@ -47,6 +59,11 @@ class Server:
         data = response.read()
         connection.close()
         return response.status, {k.lower(): v for k, v in response.getheaders()}, data
+
+    def worker_pid(self):
+        """The process that serves: a child of the one that was started, or without a supervisor
+        that one itself."""
+        return next(iter(children(self.process.pid)), self.process.pid)
 
     def stop(self, bound=60):
         """SIGTERM; (exit code, seconds it took)."""

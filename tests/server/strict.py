@@ -3,8 +3,10 @@
 fields that docs/api.md names."""
 import pydantic
 
-# Beyond OpenAI's types: reasoning under both names that clients look for, and a context length.
-EXTRAS = {"reasoning", "reasoning_content", "max_model_len", "context_length"}
+# Beyond OpenAI's types: reasoning under both names that clients look for, and what a model's card
+# tells.
+EXTRAS = {"reasoning", "reasoning_content", "max_model_len", "context_length", "root",
+          "default_sampling"}
 
 
 def leftovers(value, path=""):

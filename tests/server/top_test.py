@@ -174,13 +174,13 @@ def refused(program, *flags, key=None):
 
 def check_doors(program, server, keys, folder):
     url = ["--url", server.address]
-    expect("an admin's key is needed: --key-file" in refused(program, *url), "no key")
-    expect("the key was refused" in refused(program, *url, key="hk-nobody"), "a wrong key")
-    expect("an admin's key is needed" in refused(program, *url, key=keys["ada"]), "a tenant's key")
+    expect("an admin key is required: pass --key-file" in refused(program, *url), "no key")
+    expect("the key was rejected" in refused(program, *url, key="hk-nobody"), "a wrong key")
+    expect("an admin key is required" in refused(program, *url, key=keys["ada"]), "a tenant's key")
     path = pathlib.Path(folder) / "key"
     path.write_text(keys["root"] + "\n")
     same(top(program, "--once", *url, "--key-file", str(path))[0], 0, "a key from a file")
-    expect("nobody answers" in refused(program, "--url", "http://127.0.0.1:1"), "nobody there")
+    expect("no answer" in refused(program, "--url", "http://127.0.0.1:1"), "nobody there")
     expect(str(path) + "x" in refused(program, *url, "--key-file", str(path) + "x"), "no such file")
 
     class Stranger(http.server.BaseHTTPRequestHandler):
@@ -195,7 +195,7 @@ def check_doors(program, server, keys, folder):
     with http.server.HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
         threading.Thread(target=stranger.serve_forever, daemon=True).start()
         said = refused(program, "--url", f"http://127.0.0.1:{stranger.server_port}")
-        expect("not as a Hearth server" in said, said)
+        expect("of a Hearth server" in said, said)
         stranger.shutdown()
     for flags in (["--interval", "0"], ["--bogus"], ["--url", "x", "--control-port", "8"]):
         same(top(program, *flags)[0], 2, f"wrong usage: {flags}")

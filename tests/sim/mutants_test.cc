@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches on every seeded bug (base/mutant.h) in turn and expects the simulation to notice within
-// a bounded number of seeds. Without arguments all of them; with numbers those.
+// Switches on every seeded bug (tests/mutants/patches) in turn and expects the simulation to notice
+// within a bounded number of seeds. Without arguments all of them; with numbers those.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "base/mutant.h"
 #include "run_seed.h"
+#include "testing/mutant.h"
 
 namespace hearth::testing {
 namespace {
@@ -42,7 +42,8 @@ std::map<int, std::string> FindMutants() {
   std::map<int, std::string> found;
   const std::string mark = "HEARTH_MUTANT(";
   for (const char* room : {"kv", "engine"}) {
-    for (const auto& entry : fs::directory_iterator(fs::path(HEARTH_SOURCE_DIR) / "src" / room)) {
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(HEARTH_SOURCE_DIR) / "tests/mutants/patches" / room)) {
       std::ifstream in(entry.path());
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {

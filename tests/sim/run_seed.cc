@@ -22,6 +22,8 @@ SimScenario Make(Family family, uint64_t seed) {
       return ShareScenario(seed);
     case Family::kPrompts:
       return PromptsAtOnceScenario(seed);
+    case Family::kTier:
+      return TierScenario(seed);
   }
   return RandomScenario(seed);
 }
@@ -78,19 +80,38 @@ std::string CheckPrompts(const SimScenario& scenario, const SimOutcome& outcome)
   return CheckLongPrompt(scenario, outcome);
 }
 
+// What a next turn could find of the turn before it: whole blocks of what was computed.
+int CouldFind(const SimScenario& scenario, const SimOutcome& outcome, size_t client) {
+  const int follows = scenario.clients[client].follows;
+  const SimFate& before = outcome.fates[static_cast<size_t>(follows)];
+  const auto computed = static_cast<int>(before.prompt.size() + before.heard.size()) - 1;
+  return computed / kDefaultBlockTokens * kDefaultBlockTokens;
+}
+
 // A next turn finds all of the turn before it.
 std::string CheckChat(const SimScenario& scenario, const SimOutcome& outcome) {
   for (size_t i = 0; i < scenario.clients.size(); ++i) {
     if (scenario.clients[i].follows < 0) continue;
-    const SimFate& before = outcome.fates[static_cast<size_t>(scenario.clients[i].follows)];
-    const auto computed = static_cast<int>(before.prompt.size() + before.heard.size()) - 1;
-    const int could = computed / kDefaultBlockTokens * kDefaultBlockTokens;
+    const int could = CouldFind(scenario, outcome, i);
     if (outcome.fates[i].record.num_cached < could) {
       return Printf("client %zu found %d of %d tokens", i, outcome.fates[i].record.num_cached,
                     could);
     }
   }
   return {};
+}
+
+// What memory has no room for comes back from the tier: next turns find nearly all of those before.
+std::string CheckTier(const SimScenario& scenario, const SimOutcome& outcome) {
+  double found = 0, could = 0, loaded = 0;
+  for (size_t i = 0; i < scenario.clients.size(); ++i) {
+    if (scenario.clients[i].follows < 0) continue;
+    could += CouldFind(scenario, outcome, i);
+    found += outcome.fates[i].record.num_cached;
+    loaded += outcome.fates[i].record.num_loaded;
+  }
+  if (found >= 0.9 * could && loaded >= 0.3 * could) return {};
+  return Printf("of %.0f tokens %.0f were found, %.0f of them in the tier", could, found, loaded);
 }
 
 // Whoever asks for more gets no more: tokens computed for either tenant while both had requests.
@@ -120,8 +141,8 @@ double QuietUs(const SimOutcome& outcome) {
 }  // namespace
 
 const char* NameOf(Family family) {
-  constexpr const char* kNames[] = {"random", "starvation", "long",   "chat",
-                                    "quiet",  "share",      "prompts"};
+  constexpr const char* kNames[] = {"random", "starvation", "long",    "chat",
+                                    "quiet",  "share",      "prompts", "tier"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -133,6 +154,7 @@ void SimCounts::Add(const SimCounts& other) {
   failed_steps += other.failed_steps;
   preemptions += other.preemptions;
   cached += other.cached;
+  loaded += other.loaded;
   paused += other.paused;
   drafted += other.drafted;
   accepted += other.accepted;
@@ -152,6 +174,7 @@ SimCounts CountsOf(const SimOutcome& outcome) {
     if (!fate.admission.ok()) continue;
     counts.preemptions += fate.record.num_preempted;
     counts.cached += fate.record.num_cached;
+    counts.loaded += fate.record.num_loaded;
     counts.drafted += fate.record.num_drafted;
     counts.accepted += fate.record.num_accepted;
     counts.paused += fate.record.paused_us > 0 ? 1 : 0;
@@ -173,6 +196,7 @@ SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace)
   if (family == Family::kPrompts) result.failure = CheckPrompts(scenario, outcome);
   if (family == Family::kLongPrompt) result.failure = CheckLongPrompt(scenario, outcome);
   if (family == Family::kChat) result.failure = CheckChat(scenario, outcome);
+  if (family == Family::kTier) result.failure = CheckTier(scenario, outcome);
   if (family == Family::kShare) result.failure = CheckShare(outcome);
   if (family == Family::kQuiet) {
     for (const Neighbour neighbour : {Neighbour::kNone, Neighbour::kPolite, Neighbour::kFlood}) {

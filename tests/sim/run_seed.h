@@ -8,16 +8,25 @@
 #include "sim/simulation.h"
 namespace hearth::testing {
 
-enum class Family : uint8_t { kRandom, kStarvation, kLongPrompt, kChat, kQuiet, kShare, kPrompts };
-inline constexpr Family kFamilies[] = {Family::kRandom, Family::kStarvation, Family::kLongPrompt,
-                                       Family::kChat,   Family::kQuiet,      Family::kShare,
-                                       Family::kPrompts};
+enum class Family : uint8_t {
+  kRandom,
+  kStarvation,
+  kLongPrompt,
+  kChat,
+  kQuiet,
+  kShare,
+  kPrompts,
+  kTier
+};
+inline constexpr Family kFamilies[] = {Family::kRandom,  Family::kStarvation, Family::kLongPrompt,
+                                       Family::kChat,    Family::kQuiet,      Family::kShare,
+                                       Family::kPrompts, Family::kTier};
 const char* NameOf(Family family);
 
 // What the seeds met, to show that the promises were put to the test.
 struct SimCounts {
   int64_t clients = 0, refused = 0, steps = 0, tokens = 0, failed_steps = 0, preemptions = 0,
-          cached = 0, paused = 0, drafted = 0, accepted = 0;
+          cached = 0, loaded = 0, paused = 0, drafted = 0, accepted = 0;
   std::array<int64_t, 8> finishes{};  // by Finish
   void Add(const SimCounts& other);
 };

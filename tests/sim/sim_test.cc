@@ -100,6 +100,7 @@ void PrintCounts(const Flags& flags, const SimCounts& counts, double seconds) {
   print("draft tokens accepted", counts.accepted);
   print("preemptions", counts.preemptions);
   print("cached tokens", counts.cached);
+  print("of those loaded from a tier", counts.loaded);
   print("failed steps", counts.failed_steps);
   print("steps", counts.steps);
   std::printf(" tokens %lld\n", static_cast<long long>(counts.tokens));

@@ -5,7 +5,8 @@ import pathlib
 import sys
 
 # Published models; all others are noise in a real shape, which `./dev synth` makes.
-FETCHED = ("smollm2.gguf", "tinyllama.gguf")
+FETCHED = ("smollm2.gguf", "tinyllama.gguf", "stories15M-q8_0.gguf", "stories15M-mxfp4.gguf",
+           "minimind2-small-q8_0.gguf")
 
 
 def work_dir():

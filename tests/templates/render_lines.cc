@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "templates/jinja_format.h"
-#include "templates/testing_tokenizer.h"
+#include "testing/template_tokenizer.h"
 
 namespace hearth {
 namespace {
@@ -43,7 +43,7 @@ Result<Json> Answer(const Json& line, std::map<std::string, Loaded>& formats) {
   HEARTH_ASSIGN(const Conversation conversation, ParseConversation(*line.Find("request")));
   const RenderOptions options{.date = String(line, "date")};
   HEARTH_ASSIGN(const auto pieces, format.RenderPieces(conversation, options));
-  HEARTH_ASSIGN(const auto tokens, format.Render(conversation, options));
+  const std::vector<Token> tokens = format.TokensOf(pieces);
   std::string text, from_tokens;
   JsonArray specials;
   for (const PromptPiece& piece : pieces) text += piece.text;

@@ -102,7 +102,7 @@ class Tokenize(unittest.TestCase):
         self.refused("tokenizer.ggml.model", "bert")
 
     def test_refuses_vocabularies_that_contradict_themselves(self):
-        for changes, message in (({"merges": ["h q x"]}, "q x"), ({"merges": ["hello"]}, "no pair"),
+        for changes, message in (({"merges": ["h q x"]}, "q x"), ({"merges": ["hello"]}, "a pair of tokens"),
                                  ({"merges": ["h e", "h e"]}, "twice"),
                                  ({"merges": ["o o"]}, "oo"), ({"merges": None}, "merges"),
                                  ({"types": [1] * 260}, "token_type"),

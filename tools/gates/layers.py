@@ -22,7 +22,7 @@ cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
 # Linux, glibc and the compiler: what <...> may name without a row.
 SYSTEM = re.compile(
     r"(?:sys|linux|asm|netinet|arpa|net)/[a-z0-9_/]+\.h$"
-    r"|(?:unistd|fcntl|sched|pthread|signal|errno|poll|termios|dirent|dlfcn|time|stdint|stddef"
+    r"|(?:unistd|fcntl|sched|pthread|signal|errno|poll|netdb|termios|dirent|dlfcn|time|stdint|stddef"
     r"|stdio|stdlib|string|limits|math|float|inttypes|malloc|execinfo|link|elf|getopt|grp|pwd"
     r"|immintrin|x86intrin|cpuid|cxxabi|spawn|langinfo|semaphore)\.h$")
 

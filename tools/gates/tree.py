@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 CPP = {".h", ".cc", ".inl", ".cu", ".cuh"}
-CODE_FOLDERS = ("src", "tests", "fuzz", "tools", "bench", "rust")
+CODE_FOLDERS = ("src", "tests", "fuzz", "tools", "bench", "rust", "web")
 SKIPPED = {".git", "build", ".venv", "node_modules", "target", "__pycache__"}
 
 

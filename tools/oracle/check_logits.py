@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `hearth eval logits` (or, as `oracle`, reference.py) and compares with a golden.
 
-MODEL, TOKENS and GOLDEN may be written shared:PATH or work:FILE (see locate.py).
+MODEL, TOKENS and GOLDEN may be written golden:FILE or work:FILE (see locate.py).
 Usage: check_logits.py HEARTH|oracle MODEL TOKENS GOLDEN --max-nmse X [--vocab N] [-- EVAL_ARGS]
 """
 import argparse

@@ -22,9 +22,9 @@ COLUMNS = 512
 # Name: (where, tokens).
 MODELS = {
     "smollm2": ("work:smollm2.gguf", 32),
-    "minimind2-small-q8_0": ("shared:models/minimind2-small-q8_0.gguf", 32),
-    "stories15M-q8_0": ("shared:models/stories15M-q8_0.gguf", 32),
-    "stories15M-mxfp4": ("shared:models/stories15M-mxfp4.gguf", 32),
+    "minimind2-small-q8_0": ("work:minimind2-small-q8_0.gguf", 32),
+    "stories15M-q8_0": ("work:stories15M-q8_0.gguf", 32),
+    "stories15M-mxfp4": ("work:stories15M-mxfp4.gguf", 32),
     "tinyllama": ("work:tinyllama.gguf", 16),
 }
 TEXT = ("Once upon a time there was a little dog named Max. Every morning he ran to the river and "

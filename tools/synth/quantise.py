@@ -25,7 +25,7 @@ FLOATS = ["f16", "bf16"]
 # projection, no multiples of 256: there llama-quantize takes a format of small blocks instead.
 # TinyLlama has none such, but its reference takes ten times as long.
 SOURCES = {"llama-1b": "llama-1b-bf16", "smollm2": "smollm2", "tinyllama": "tinyllama",
-           "minimind2-small": "shared:models/minimind2-small-q8_0.gguf"}
+           "minimind2-small": "work:minimind2-small-q8_0.gguf"}
 FORMATS = {
     "llama-1b": [*(f for f in SMALL_BLOCKS if f != "q8_0"), *SUPERBLOCKS, "q4_k_m"],
     "smollm2": SMALL_BLOCKS + SUPERBLOCKS + FLOATS,

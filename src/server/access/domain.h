@@ -8,8 +8,8 @@
 #include "engine/request.h"
 namespace hearth {
 
-// `secret` is the process's: nobody outside can aim for another's salt. Without a key and a salt
-// everybody shares.
+// `secret` is the process's, or that of a cache which outlives it: nobody outside can aim for
+// another's salt. Without a key and a salt everybody shares.
 KvDomain DomainOf(std::string_view key_id, std::string_view cache_salt, uint64_t secret);
 
 }  // namespace hearth

@@ -20,9 +20,17 @@ struct GuardPolicy {
   bool needs_key = false;                 // without: everybody on the listener is one tenant
 };
 
-// `keys` may be null when no key is needed. Fills key_id.
+// `keys` may be null when no key is needed. Fills key_id and is_admin.
 std::optional<HttpRefusal> Guard(HttpRequest& request, Auth auth, const GuardPolicy& policy,
                                  const KeyRing* keys);
+
+// What an answer to a web page of an allowed origin says beside itself, so that the browser hands
+// it to the page; nothing for other requests.
+HttpReply::Headers OriginHeaders(const HttpRequest& request, const GuardPolicy& policy);
+
+// Browsers ask (OPTIONS) before a page may send what is not a plain form. Answers that for every
+// route there is; whether the origin may ask is Guard's to say.
+void AddPreflights(Router& router);
 
 // Whether only this machine can reach the address.
 bool IsLoopback(std::string_view address);

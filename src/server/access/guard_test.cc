@@ -40,15 +40,69 @@ TEST(Guard, ServesNoForeignPages) {
   EXPECT_EQ(StatusOf(Ask({host, {"origin", "null"}}), Auth::kPublic, policy), 403);
 }
 
-TEST(Guard, TakesOnlyJson) {
-  const HttpHeader host{"host", "localhost"};
-  const auto post = [&](const char* type) {
-    return StatusOf(Ask({host, {"content-type", type}}, "POST"), Auth::kKey, {});
+TEST(Guard, ServesItsOwnPage) {
+  const GuardPolicy policy{.hosts = {"box.lan"}};
+  const auto status = [&](const char* host, const char* origin) {
+    return StatusOf(Ask({{"host", host}, {"origin", origin}}), Auth::kKey, policy);
   };
-  EXPECT_EQ(post("application/json"), 0);
-  EXPECT_EQ(post("application/json; charset=utf-8"), 0);
-  EXPECT_EQ(post("text/plain"), 415);
-  EXPECT_EQ(StatusOf(Ask({host}, "POST"), Auth::kKey, {}), 415);
+  EXPECT_EQ(status("127.0.0.1:8080", "http://127.0.0.1:8080"), 0);
+  EXPECT_EQ(status("localhost:8080", "http://localhost:8080"), 0);
+  EXPECT_EQ(status("[::1]:8080", "http://[::1]:8080"), 0);
+  EXPECT_EQ(status("box.lan", "https://box.lan"), 0);
+  EXPECT_EQ(status("localhost:8080", "http://localhost:8081"), 403) << "another port";
+  EXPECT_EQ(status("localhost:8080", "http://127.0.0.1:8080"), 403) << "another name";
+  EXPECT_EQ(status("localhost:8080", "file://localhost:8080"), 403);
+  EXPECT_EQ(status("localhost:8080", "http://localhost:8080.evil.example"), 403);
+  EXPECT_EQ(status("evil.example:8080", "http://evil.example:8080"), 403) << "a rebound name";
+  EXPECT_EQ(StatusOf(Ask({{"origin", "http://"}}), Auth::kKey, policy), 403) << "no host at all";
+}
+
+TEST(Guard, TakesOnlyJsonFromBrowsers) {
+  const GuardPolicy policy{.origins = {"http://localhost:3000"}};
+  const HttpHeader host{"host", "localhost"};
+  const auto post = [&](const char* type, const HttpHeader& of_browser) {
+    return StatusOf(Ask({host, {"content-type", type}, of_browser}, "POST"), Auth::kKey, policy);
+  };
+  const HttpHeader curl{"user-agent", "curl/8"};
+  EXPECT_EQ(post("application/json", curl), 0);
+  EXPECT_EQ(post("application/x-www-form-urlencoded", curl), 0) << "what curl -d says";
+  EXPECT_EQ(StatusOf(Ask({host}, "POST"), Auth::kKey, policy), 0);
+  for (const HttpHeader& of_browser :
+       {HttpHeader{"origin", "http://localhost:3000"}, HttpHeader{"sec-fetch-site", "cross-site"},
+        HttpHeader{"referer", "http://evil.example/"}, HttpHeader{"cookie", "a=b"}}) {
+    EXPECT_EQ(post("application/json", of_browser), 0) << of_browser.name;
+    EXPECT_EQ(post("application/json; charset=utf-8", of_browser), 0) << of_browser.name;
+    EXPECT_EQ(post("text/plain", of_browser), 415) << of_browser.name;
+    EXPECT_EQ(post("application/x-www-form-urlencoded", of_browser), 415) << of_browser.name;
+    EXPECT_EQ(StatusOf(Ask({host, of_browser}, "POST"), Auth::kKey, policy), 415);
+  }
+}
+
+TEST(OriginHeaders, AreForAllowedPagesAlone) {
+  const GuardPolicy policy{.origins = {"http://localhost:3000"}};
+  EXPECT_TRUE(OriginHeaders(Ask({}), policy).empty());
+  EXPECT_TRUE(OriginHeaders(Ask({{"origin", "http://evil.example"}}), policy).empty());
+  const auto headers = OriginHeaders(Ask({{"origin", "http://localhost:3000"}}), policy);
+  ASSERT_EQ(headers.size(), 3u);
+  EXPECT_EQ(headers[0].name, "access-control-allow-origin");
+  EXPECT_EQ(headers[0].value, "http://localhost:3000");
+}
+
+TEST(Preflights, AreAnsweredWhereverThereIsARoute) {
+  Router router;
+  const HttpHandler nothing = [](const HttpRequest&, const std::shared_ptr<HttpReply>&) {};
+  router.Add("GET", "/a", Auth::kPublic, nothing);
+  router.Add("POST", "/a", Auth::kKey, nothing);
+  router.Add("POST", "/b/{id}", Auth::kAdmin, nothing);
+  AddPreflights(router);
+  EXPECT_EQ(router.routes().size(), 5u);
+  for (const char* path : {"/a", "/b/7"}) {
+    const auto found = router.Find("OPTIONS", path);
+    ASSERT_TRUE(std::holds_alternative<Router::Match>(found)) << path;
+    EXPECT_EQ(std::get<Router::Match>(found).route->auth, Auth::kPublic)
+        << "it comes without a key";
+  }
+  EXPECT_TRUE(std::holds_alternative<Router::Miss>(router.Find("OPTIONS", "/c")));
 }
 
 TEST(Guard, AsksForKeys) {
@@ -73,7 +127,10 @@ TEST(Guard, AsksForKeys) {
     return Guard(request, auth, by, &ring)->message;
   };
   EXPECT_NE(told(Ask({host}), Auth::kKey, policy).find("Authorization: Bearer"), std::string::npos);
-  EXPECT_EQ(told(with("wrong"), Auth::kKey, policy), "this API key is not known here");
+  EXPECT_EQ(told(with("wrong"), Auth::kKey, policy),
+            "invalid API key: check it for a typing error, or make a new one with `hearth key`");
+  EXPECT_EQ(told(with(user.key), Auth::kAdmin, policy),
+            "an admin key is required: make one with `hearth key ID --admin`");
   EXPECT_NE(told(Ask({host}), Auth::kAdmin, {}).find("--control-port"), std::string::npos)
       << "without keys there is none to ask for";
   HttpRequest named = with(user.key);

@@ -65,10 +65,15 @@ TEST(KeyRing, TakesTheSameTimeForEverybody) {
   ASSERT_TRUE(ring.ok()) << ring.status().message();
   const std::string near = keys.front().substr(0, keys.front().size() - 1) + "!";
   const std::string asked[] = {keys.front(), keys.back(), near, std::string(near.size(), 'x')};
-  // The least of many: whatever else the machine does only adds to it.
+  // The least of many: whatever else the machine does only adds to it. So a busy machine gets more
+  // rounds; a search that stops at the first match differs by far more in every one of them.
   std::array<int64_t, 4> least;
   least.fill(INT64_MAX);
-  for (int round = 0; round < 200; ++round) {
+  const auto ratio = [&least] {
+    const auto [low, high] = std::minmax_element(least.begin(), least.end());
+    return static_cast<double>(*high) / static_cast<double>(*low);
+  };
+  for (int round = 0; round < 200 || (round < 5000 && ratio() >= 1.25); ++round) {
     for (size_t i = 0; i < std::size(asked); ++i) {
       const auto start = std::chrono::steady_clock::now();
       const bool is_known = ring->Find(asked[i]) != nullptr;
@@ -77,8 +82,59 @@ TEST(KeyRing, TakesTheSameTimeForEverybody) {
       least[i] = std::min<int64_t>(least[i], took.count());
     }
   }
-  const auto [low, high] = std::minmax_element(least.begin(), least.end());
-  EXPECT_LT(static_cast<double>(*high), 1.25 * static_cast<double>(*low));
+  EXPECT_LT(ratio(), 1.25);
+}
+
+// An entry as they were made before salts began with the key's start.
+std::string OldEntry(const std::string& id, const std::string& salt) {
+  return R"({"id": ")" + id + R"(", "salt": ")" + salt + R"(", "sha256": ")" +
+         std::string(64, 'a') + "\"}";
+}
+
+int64_t LeastTime(const KeyRing& ring, const std::string& key) {
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < 300; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(ring.Find(key), nullptr);
+    least = std::min<int64_t>(least, (std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+TEST(KeyRing, ARefusalCostsAsMuchWithTenThousandKeysAsWithTen) {
+  const std::string wrong = "hearth-" + std::string(64, '0');
+  std::array<int64_t, 2> times{};
+  for (const int count : {10, 10'000}) {
+    std::string entries;
+    for (int i = 0; i < count; ++i) {
+      // Every start twice, and one of them that of the key that is asked for.
+      entries += (i > 0 ? "," : "") +
+                 OldEntry("k" + std::to_string(i),
+                          Printf("hearth-%08x-0123456789abcdef", static_cast<unsigned>(i / 2)));
+    }
+    auto ring = KeyRing::Parse("{\"keys\": [" + entries + "]}");
+    ASSERT_TRUE(ring.ok()) << ring.status().message();
+    EXPECT_EQ(ring->size(), static_cast<size_t>(count));
+    EXPECT_EQ(ring->num_unindexed(), 0u);
+    times[count > 10 ? 1 : 0] = LeastTime(*ring, wrong);
+  }
+  EXPECT_LT(times[1], 4 * times[0] + 1000);
+}
+
+TEST(KeyRing, KnowsEntriesOfBefore) {
+  // sha256("0123456789abcdef" "old-key")
+  const std::string entry = R"({"id": "old", "salt": "0123456789abcdef", "sha256": ")"
+                            "06317880e519acd4b2720cac75ae80cdddcc335b6160019865a7f20349487cc2"
+                            R"("})";
+  const auto fresh = *KeyRing::Make("new", false);
+  auto ring = KeyRing::Parse("{\"keys\": [" + entry + "," + fresh.entry + "]}");
+  ASSERT_TRUE(ring.ok()) << ring.status().message();
+  EXPECT_EQ(ring->num_unindexed(), 1u);
+  ASSERT_NE(ring->Find("old-key"), nullptr);
+  EXPECT_EQ(ring->Find("old-key")->id, "old");
+  EXPECT_EQ(ring->Find("old-kez"), nullptr);
+  EXPECT_EQ(ring->Find(fresh.key)->id, "new");
+  EXPECT_NE(fresh.entry.find("\"" + fresh.key.substr(0, 15) + "-"), std::string::npos);
 }
 
 TEST(KeyRing, RefusesMalformedFiles) {

@@ -29,7 +29,7 @@ JsonArray Write(const std::vector<AnswerLogprob>& logprobs, WriteOne write) {
     for (const SpelledLogprob& other : one.top) top.push_back(write(other));
     JsonObject entry = write(one.chosen);
     entry.push_back({"top_logprobs", std::move(top)});
-    out.push_back(std::move(entry));
+    out.emplace_back(JsonText{WriteJson(entry)});
   }
   return out;
 }

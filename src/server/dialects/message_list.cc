@@ -22,7 +22,7 @@ ApiResult<std::string> ReadTextParts(const Json& content, const std::string& pat
     const std::string* type = StringIn(part, "type");
     if (type == nullptr) return BadField(at + ".type", "must be a string");
     if (std::find(text_types.begin(), text_types.end(), *type) == text_types.end()) {
-      return BadField(at + ".type", Quoted(*type) + " is not read here, only text",
+      return BadField(at + ".type", Quoted(*type) + " is not supported; only text is",
                       "unsupported_value");
     }
     const std::string* piece = StringIn(part, *type == "refusal" ? "refusal" : "text");
@@ -36,7 +36,6 @@ void MessageList::AddText(const char* role, std::string text, const std::string&
   EndMessage();
   messages_.push_back(JsonObject{{"role", role}, {"content", std::move(text)}});
   message_paths_.push_back(path);
-  was_assistant_ = false;
 }
 
 void MessageList::AddToolResult(std::string call_id, std::string text, const std::string& path) {
@@ -44,7 +43,6 @@ void MessageList::AddToolResult(std::string call_id, std::string text, const std
   messages_.push_back(JsonObject{
       {"role", "tool"}, {"tool_call_id", std::move(call_id)}, {"content", std::move(text)}});
   message_paths_.push_back(path);
-  was_assistant_ = false;
 }
 
 MessageList::Assistant& MessageList::Open(const std::string& path) {
@@ -76,7 +74,6 @@ void MessageList::AddCall(std::string id, std::string name, std::string argument
 void MessageList::EndMessage() {
   if (!is_open_) return;
   is_open_ = false;
-  was_assistant_ = true;
   JsonObject message{{"role", "assistant"}};
   if (assistant_.has_answer || assistant_.calls.empty()) {
     message.push_back({"content", std::move(assistant_.answer)});
@@ -91,8 +88,6 @@ void MessageList::AddTool(JsonObject function, const std::string& path) {
   tools_.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
   tool_paths_.push_back(path);
 }
-
-bool MessageList::ends_with_assistant() const { return is_open_ || was_assistant_; }
 
 ApiResult<Conversation> MessageList::Parse() && {
   EndMessage();

@@ -25,8 +25,7 @@ class MessageList {
   void AddTool(JsonObject function, const std::string& path);
 
   bool empty() const { return messages_.empty(); }
-  // Whether the last word is the assistant's.
-  bool ends_with_assistant() const;
+  size_t num_tools() const { return tools_.size(); }
   ApiResult<Conversation> Parse() &&;
 
  private:
@@ -39,7 +38,7 @@ class MessageList {
   Assistant& Open(const std::string& path);
 
   Assistant assistant_;
-  bool is_open_ = false, was_assistant_ = false;
+  bool is_open_ = false;
   JsonArray messages_, tools_;
   std::vector<std::string> message_paths_, tool_paths_;
 };

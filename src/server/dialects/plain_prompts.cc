@@ -18,12 +18,12 @@ std::optional<std::vector<Token>> TokensOf(const JsonArray& ids) {
 
 }  // namespace
 
-std::optional<ApiError> ReadPlainPrompts(const Json& prompt, const std::string& field,
-                                         size_t max_prompts, std::vector<PlainPrompt>& out) {
+ApiStatus ReadPlainPrompts(const Json& prompt, const std::string& field, size_t max_prompts,
+                           std::vector<PlainPrompt>& out) {
   const ApiError wrong = BadField(field, "must be a string, token ids, or a list of either");
   if (prompt.string() != nullptr) {
     out.emplace_back(*prompt.string());
-    return std::nullopt;
+    return {};
   }
   const JsonArray* list = prompt.array();
   if (list == nullptr || list->empty()) return wrong;
@@ -31,10 +31,11 @@ std::optional<ApiError> ReadPlainPrompts(const Json& prompt, const std::string& 
     std::optional<std::vector<Token>> tokens = TokensOf(*list);
     if (!tokens) return wrong;
     out.emplace_back(*std::move(tokens));
-    return std::nullopt;
+    return {};
   }
   if (list->size() > max_prompts) {
-    return BadField(field, Printf("at most %zu, found %zu", max_prompts, list->size()));
+    return BadField(field,
+                    Printf("must have at most %zu entries, found %zu", max_prompts, list->size()));
   }
   for (const Json& each : *list) {
     if (each.string() != nullptr) {
@@ -45,7 +46,7 @@ std::optional<ApiError> ReadPlainPrompts(const Json& prompt, const std::string& 
     if (!tokens) return wrong;
     out.emplace_back(*std::move(tokens));
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace hearth

@@ -12,7 +12,7 @@
 namespace hearth {
 
 // A list of numbers is one prompt; a list of strings or lists is several. `field` is blamed.
-std::optional<ApiError> ReadPlainPrompts(const Json& given, const std::string& field,
-                                         size_t max_prompts, std::vector<PlainPrompt>& out);
+ApiStatus ReadPlainPrompts(const Json& given, const std::string& field, size_t max_prompts,
+                           std::vector<PlainPrompt>& out);
 
 }  // namespace hearth

@@ -23,7 +23,7 @@ Json PromptLogprobsAsJson(const std::vector<AnswerLogprob>& prompt, int num_top)
       const SpelledLogprob& other = one.top[static_cast<size_t>(i)];
       if (other.token != one.chosen.token) entries.push_back(Entry(other, i + 1));
     }
-    out.push_back(std::move(entries));
+    out.emplace_back(JsonText{WriteJson(entries)});
   }
   return out;
 }
@@ -50,7 +50,7 @@ void LogprobLists::Add(const AnswerLogprob& one, int num_top, size_t length) {
     for (const JsonMember& member : top) is_new = is_new && member.first != name;
     if (is_new) top.emplace_back(name, static_cast<double>(other.logprob));
   }
-  tops_.emplace_back(std::move(top));
+  tops_.emplace_back(JsonText{WriteJson(top)});
 }
 
 Json LogprobLists::AsJson() const {

@@ -18,16 +18,15 @@ Json Parsed(const std::string& text) {
   return json.ok() ? *std::move(json) : Json();
 }
 
-TurnRequest Read(const std::string& body) {
-  ApiResult<TurnRequest> read = ReadCompletionRequest(Parsed(body));
-  EXPECT_TRUE(std::holds_alternative<TurnRequest>(read)) << std::get<ApiError>(read).message;
-  return std::get<TurnRequest>(std::move(read));
+CompletionRequest Read(const std::string& body) {
+  ApiResult<CompletionRequest> read = ReadCompletionRequest(Parsed(body));
+  if (!read.ok()) ADD_FAILURE() << read.error().message;
+  return *std::move(read);
 }
 
 std::string ParamOf(const std::string& body) {
-  const ApiResult<TurnRequest> read = ReadEmbeddingRequest(Parsed(body));
-  const auto* error = std::get_if<ApiError>(&read);
-  return error == nullptr ? "" : error->param;
+  const ApiResult<EmbeddingRequest> read = ReadEmbeddingRequest(Parsed(body));
+  return read.ok() ? "" : read.error().param;
 }
 
 AnswerLogprob Said(const char* bytes, Token token, float logprob, int rank) {
@@ -37,12 +36,12 @@ AnswerLogprob Said(const char* bytes, Token token, float logprob, int rank) {
 const std::vector<AnswerLogprob> kPrompt = {Said("b", 2, -1, 2), Said("c", 3, -2, 2)};
 
 TEST(PromptScores, AnEchoComesBeforeTheReply) {
-  const TurnRequest request =
+  const CompletionRequest request =
       Read(R"({"prompt": "abc", "echo": true, "logprobs": 1, "prompt_logprobs": 2})");
-  EXPECT_EQ(request.sampling.num_prompt_logprobs, 2);
+  EXPECT_EQ(request.turn.sampling.num_prompt_logprobs, 2);
   ReplyFacts facts;
   facts.echoes = {{{"<s>", "b", "c"}, 1}};
-  CompletionWriter writer(request, facts);
+  CompletionWriter writer(request.turn, request.num_prompt_logprobs, facts);
   EXPECT_EQ(writer.AddPrompt(0, kPrompt), "");
   Delta delta;
   delta.text = "d";
@@ -64,37 +63,41 @@ TEST(PromptScores, AnEchoComesBeforeTheReply) {
 }
 
 TEST(PromptScores, WhatIsAskedOfThePromptFollowsFromEchoAndLogprobs) {
-  EXPECT_EQ(Read(R"({"prompt": "a", "logprobs": 3})").sampling.num_prompt_logprobs, -1);
-  EXPECT_EQ(Read(R"({"prompt": "a", "echo": true})").sampling.num_prompt_logprobs, -1);
-  const TurnRequest both = Read(R"({"prompt": "a", "echo": true, "logprobs": 3})");
+  EXPECT_EQ(Read(R"({"prompt": "a", "logprobs": 3})").turn.sampling.num_prompt_logprobs, -1);
+  EXPECT_EQ(Read(R"({"prompt": "a", "echo": true})").turn.sampling.num_prompt_logprobs, -1);
+  const TurnRequest both = Read(R"({"prompt": "a", "echo": true, "logprobs": 3})").turn;
   EXPECT_EQ(both.sampling.num_prompt_logprobs, 3);
   EXPECT_FALSE(both.prompt_only);
-  EXPECT_TRUE(Read(R"({"prompt": "a", "max_tokens": 0})").prompt_only);
+  EXPECT_TRUE(Read(R"({"prompt": "a", "max_tokens": 0})").turn.prompt_only);
 }
 
 TEST(PromptScores, AreBoundedInNumber) {
   TurnRequest request;
   request.scores_field = "logprobs";
-  EXPECT_FALSE(CheckPromptScores(request, 1 << 20).has_value());
+  request.prompt_only = true;
+  const auto hold = [&request](int64_t num_tokens) {
+    return HoldToLimits({1 << 30, {}}, {std::vector<Token>(static_cast<size_t>(num_tokens))},
+                        request);
+  };
+  EXPECT_TRUE(hold(1 << 20).ok());
   request.sampling.num_prompt_logprobs = 2;
-  EXPECT_FALSE(CheckPromptScores(request, kMaxPromptScores / 3).has_value());
-  const auto error = CheckPromptScores(request, kMaxPromptScores / 3 + 1);
-  ASSERT_TRUE(error.has_value());
-  EXPECT_EQ(error->param, "logprobs");
-  EXPECT_EQ(error->status, 400);
+  EXPECT_TRUE(hold(kMaxPromptScores / 3).ok());
+  const auto refused = hold(kMaxPromptScores / 3 + 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "logprobs");
+  EXPECT_EQ(refused.error().status, 400);
 }
 
 TEST(Embeddings, AreWrittenAsAsked) {
   for (const char* format : {"float", "base64"}) {
     const std::string body =
         std::string(R"({"input": ["a", "b"], "encoding_format": ")") + format + R"("})";
-    ApiResult<TurnRequest> read = ReadEmbeddingRequest(Parsed(body));
-    const auto* request = std::get_if<TurnRequest>(&read);
-    ASSERT_NE(request, nullptr) << std::get<ApiError>(read).message;
-    EXPECT_TRUE(request->prompt_only && request->pools);
+    ApiResult<EmbeddingRequest> read = ReadEmbeddingRequest(Parsed(body));
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_TRUE(read->turn.prompt_only && read->turn.pools);
     ReplyFacts facts;
     facts.model = "m";
-    EmbeddingWriter writer(*request, facts);
+    EmbeddingWriter writer(read->turn, read->is_base64, facts);
     writer.AddEmbedding(1, {0.5f});
     writer.AddEmbedding(0, {1.0f, -2.0f});
     TurnUsage usage;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/dialects/peer_fields.h"
 #include "text/stop_strings.h"
 
 namespace hearth {
@@ -48,21 +49,22 @@ constexpr Field kSharedFields[] = {
     {"stream_options", kObject, kHonoured, 0, 0, "`include_usage`"},
     {"structured_outputs", kObject, kHonoured, 0, 0,
      "one of `json`, `regex`, `choice`, `grammar`, `json_object`"},
-    {"temperature", kNumber, kHonoured, 0, 2, "0 is the most likely token; 1 unless given"},
+    {"temperature", kNumber, kHonoured, 0, 2,
+     "0 is the most likely token; unless given, what is recommended for the model, else 1"},
     {"timeout", kNumber, kHonoured, 0.001, 86400, "seconds, after which the request ends with 504"},
     {"top_k", kInteger, kHonoured, -1, 1 << 20, "keep so many of the likeliest tokens; 0, -1: all"},
     {"top_p", kNumber, kHonoured, 0, 1, "keep the likeliest tokens up to this share"},
     {"user", kString, kNoEffect, 0, 0, "nothing is stored"},
 };
 
-std::optional<ApiError> ReadStops(const Fields& fields, std::vector<std::string>& out) {
+ApiStatus ReadStops(const Fields& fields, std::vector<std::string>& out) {
   const Json* stop = fields.find("stop");
-  if (stop == nullptr) return std::nullopt;
+  if (stop == nullptr) return {};
   if (stop->string() != nullptr) {
     out.push_back(*stop->string());
   } else if (stop->array() != nullptr) {
     for (const Json& each : *stop->array()) {
-      if (each.string() == nullptr) return BadField("stop", "must hold strings");
+      if (each.string() == nullptr) return BadField("stop", "must contain only strings");
       out.push_back(*each.string());
     }
   } else {
@@ -71,7 +73,7 @@ std::optional<ApiError> ReadStops(const Fields& fields, std::vector<std::string>
   if (const Status status = StopStrings::Make(out).status(); !status.ok()) {
     return BadField("stop", status.message());
   }
-  return std::nullopt;
+  return {};
 }
 
 std::optional<Token> TokenId(std::string_view digits) {
@@ -84,14 +86,15 @@ std::optional<Token> TokenId(std::string_view digits) {
   return token;
 }
 
-std::optional<ApiError> ReadTokens(const Fields& fields, SamplingParams& out) {
+ApiStatus ReadTokens(const Fields& fields, SamplingParams& out) {
   if (const Json* bias = fields.find("logit_bias")) {
-    if (bias->object()->size() > 1024) return BadField("logit_bias", "at most 1024 tokens");
+    if (bias->object()->size() > 1024)
+      return BadField("logit_bias", "must have at most 1024 entries");
     for (const auto& [name, value] : *bias->object()) {
       const std::optional<Token> token = TokenId(name);
       const std::optional<double> number = value.number();
       if (!token || !number || !(*number >= -100 && *number <= 100)) {
-        return BadField("logit_bias", "token ids with numbers from -100 to 100");
+        return BadField("logit_bias", "must map token ids to numbers from -100 to 100");
       }
       out.logit_bias.push_back({*token, static_cast<float>(*number)});
     }
@@ -100,26 +103,25 @@ std::optional<ApiError> ReadTokens(const Fields& fields, SamplingParams& out) {
     for (const Json& id : *ids->array()) {
       const std::optional<int64_t> number = id.integer();
       if (!number || *number < 0 || *number > 1 << 29) {
-        return BadField("stop_token_ids", "token ids");
+        return BadField("stop_token_ids", "must contain token ids");
       }
       out.stop_tokens.push_back(static_cast<Token>(*number));
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 void ReadSampling(const Fields& fields, TurnRequest& out) {
-  const auto number = [&](const char* name, float& to) {
-    if (const auto value = fields.number(name)) to = static_cast<float>(*value);
-  };
   SamplingParams& sampling = out.sampling;
-  number("temperature", sampling.temperature);
-  number("top_p", sampling.top_p);
-  number("min_p", sampling.min_p);
-  number("frequency_penalty", sampling.frequency_penalty);
-  number("presence_penalty", sampling.presence_penalty);
-  number("repetition_penalty", sampling.repetition_penalty);
-  sampling.top_k = std::max(0, static_cast<int>(fields.integer("top_k").value_or(0)));
+  fields.Set("temperature", sampling.temperature);
+  fields.Set("top_p", sampling.top_p);
+  fields.Set("min_p", sampling.min_p);
+  fields.Set("frequency_penalty", sampling.frequency_penalty);
+  fields.Set("presence_penalty", sampling.presence_penalty);
+  fields.Set("repetition_penalty", sampling.repetition_penalty);
+  if (const auto top_k = fields.integer("top_k")) {
+    sampling.top_k = std::max(0, static_cast<int>(*top_k));
+  }
   sampling.min_tokens = static_cast<int>(fields.integer("min_tokens").value_or(0));
   sampling.ignores_eos = fields.flag("ignore_eos", false);
   if (const auto seed = fields.integer("seed")) {
@@ -128,7 +130,7 @@ void ReadSampling(const Fields& fields, TurnRequest& out) {
   }
 }
 
-std::optional<ApiError> SetSchema(const Json& schema, const std::string& path, AnswerShape& out) {
+ApiStatus SetSchema(const Json& schema, const std::string& path, AnswerShape& out) {
   out = {AnswerShape::Kind::kSchema, path, schema, "", {}};
   if (schema.string() != nullptr) {
     Result<Json> parsed = ParseJson(*schema.string());
@@ -138,34 +140,34 @@ std::optional<ApiError> SetSchema(const Json& schema, const std::string& path, A
   if (out.schema.object() == nullptr && out.schema.boolean() == nullptr) {
     return BadField(path, "must be a JSON schema, which is an object");
   }
-  return std::nullopt;
+  return {};
 }
 
 // Several fields may give the answer a shape, but one request only one of them.
-std::optional<ApiError> CheckUnshaped(const std::string& path, const AnswerShape& shape) {
-  if (shape.kind == AnswerShape::Kind::kText) return std::nullopt;
-  return BadField(path, "the answer has a shape already, from " + shape.field);
+ApiStatus CheckUnshaped(const std::string& path, const AnswerShape& shape) {
+  if (shape.kind == AnswerShape::Kind::kText) return {};
+  return BadField(path, "conflicts with another output format, set by " + shape.field);
 }
 
 // One member of structured_outputs, or its older name guided_*.
-std::optional<ApiError> ReadGuide(const std::string& kind, const Json& value,
-                                  const std::string& path, AnswerShape& out) {
-  if (auto error = CheckUnshaped(path, out)) return error;
+ApiStatus ReadGuide(const std::string& kind, const Json& value, const std::string& path,
+                    AnswerShape& out) {
+  HEARTH_TRY(CheckUnshaped(path, out));
   if (kind == "json") return SetSchema(value, path, out);
   out.field = path;
   if (kind == "json_object") {
     if (value.boolean() == nullptr) return BadField(path, "must be a boolean");
     out.kind = *value.boolean() ? AnswerShape::Kind::kObject : AnswerShape::Kind::kText;
-    return std::nullopt;
+    return {};
   }
   if (kind == "choice") {
     out.kind = AnswerShape::Kind::kChoice;
     for (const Json& each : value.array() != nullptr ? *value.array() : JsonArray()) {
-      if (each.string() == nullptr) return BadField(path, "must hold strings");
+      if (each.string() == nullptr) return BadField(path, "must contain only strings");
       out.choices.push_back(*each.string());
     }
-    if (out.choices.empty()) return BadField(path, "must be a list of strings, not empty");
-    return std::nullopt;
+    if (out.choices.empty()) return BadField(path, "must be an array of at least one string");
+    return {};
   }
   if (kind != "regex" && kind != "grammar") {
     return BadField(path, "not supported", "unsupported_parameter");
@@ -173,28 +175,31 @@ std::optional<ApiError> ReadGuide(const std::string& kind, const Json& value,
   if (value.string() == nullptr) return BadField(path, "must be a string");
   out.kind = kind == "regex" ? AnswerShape::Kind::kRegex : AnswerShape::Kind::kLark;
   out.text = *value.string();
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> ReadGuides(const Fields& fields, AnswerShape& out) {
+ApiStatus ReadGuides(const Fields& fields, AnswerShape& out) {
   for (const char* kind : {"choice", "grammar", "json", "regex"}) {
     const std::string name = std::string("guided_") + kind;
     const Json* value = fields.find(name);
     if (value == nullptr) continue;
-    if (auto error = ReadGuide(kind, *value, name, out)) return error;
+    HEARTH_TRY(ReadGuide(kind, *value, name, out));
+  }
+  if (const Json* schema = fields.find("json_schema")) {
+    HEARTH_TRY(ReadGuide("json", *schema, "json_schema", out));
   }
   const Json* all = fields.find("structured_outputs");
-  if (all == nullptr) return std::nullopt;
+  if (all == nullptr) return {};
   for (const auto& [kind, value] : *all->object()) {
     if (value.is_null()) continue;
-    if (auto error = ReadGuide(kind, value, "structured_outputs." + kind, out)) return error;
+    HEARTH_TRY(ReadGuide(kind, value, "structured_outputs." + kind, out));
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> ReadStreamOptions(const Fields& fields, TurnRequest& out) {
+ApiStatus ReadStreamOptions(const Fields& fields, TurnRequest& out) {
   const Json* options = fields.find("stream_options");
-  if (options == nullptr) return std::nullopt;
+  if (options == nullptr) return {};
   for (const auto& [name, value] : *options->object()) {
     const std::string path = "stream_options." + name;
     const bool is_flag = value.boolean() != nullptr || value.is_null();
@@ -205,12 +210,15 @@ std::optional<ApiError> ReadStreamOptions(const Fields& fields, TurnRequest& out
       return UnknownField(path.substr(0, 120));
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
 
-std::span<const Field> SharedFields() { return kSharedFields; }
+std::span<const Field> SharedFields() {
+  static const std::vector<Field> table = JoinFields(kSharedFields, PeerFields());
+  return table;
+}
 
 std::vector<Field> JoinFields(std::span<const Field> own, std::span<const Field> shared) {
   std::vector<Field> all(own.begin(), own.end());
@@ -219,17 +227,16 @@ std::vector<Field> JoinFields(std::span<const Field> own, std::span<const Field>
   return all;
 }
 
-std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string& path,
-                                           AnswerShape& out) {
-  if (auto error = CheckUnshaped(path, out)) return error;
+ApiStatus ReadResponseFormat(const Json& format, const std::string& path, AnswerShape& out) {
+  HEARTH_TRY(CheckUnshaped(path, out));
   const Json* type = format.Find("type");
   const std::string* name = type == nullptr ? nullptr : type->string();
   if (name == nullptr) return BadField(path + ".type", "must be a string");
-  if (*name == "text") return std::nullopt;
+  if (*name == "text") return {};
   if (*name == "json_object") {
     out.kind = AnswerShape::Kind::kObject;
     out.field = path;
-    return std::nullopt;
+    return {};
   }
   if (*name != "json_schema") {
     return BadField(path + ".type", "must be text, json_object or json_schema");
@@ -239,25 +246,29 @@ std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string
   const Json& about = inner == nullptr ? format : *inner;
   const Json* schema = about.Find("schema");
   if (schema == nullptr) return BadField(inner_path + ".schema", "is missing");
-  if (auto error = SetSchema(*schema, inner_path + ".schema", out)) return error;
+  HEARTH_TRY(SetSchema(*schema, inner_path + ".schema", out));
   const auto word = [&about](const char* member, const char* otherwise) {
     const Json* value = about.Find(member);
     return value == nullptr || value->string() == nullptr ? otherwise : *value->string();
   };
   out.name = word("name", "response");
   out.description = word("description", "");
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> CheckToolChoice(const TurnRequest& turn) {
+ApiStatus CheckToolChoice(const TurnRequest& turn) {
   const auto callable = CallableTools(
       turn.conversation.tools, {.tool_choice = turn.tool_choice, .named_tool = turn.named_tool});
-  if (!callable.ok()) return BadField("tool_choice", callable.status().message());
-  return std::nullopt;
+  // Its message names the field.
+  if (!callable.ok()) {
+    ApiError error = FromStatus(callable.status());
+    error.param = "tool_choice";
+    return error;
+  }
+  return {};
 }
 
-std::optional<ApiError> ReadEffort(const std::string& word, const std::string& path,
-                                   TurnRequest& out) {
+ApiStatus ReadEffort(const std::string& word, const std::string& path, TurnRequest& out) {
   auto& effort = out.conversation.reasoning_effort;
   if (word == "none") {
     effort = ReasoningEffort::kLow;
@@ -271,7 +282,7 @@ std::optional<ApiError> ReadEffort(const std::string& word, const std::string& p
   } else {
     return BadField(path, "must be none, minimal, low, medium, high, xhigh or max");
   }
-  return std::nullopt;
+  return {};
 }
 
 Priority PriorityOf(const Fields& fields) {
@@ -279,14 +290,15 @@ Priority PriorityOf(const Fields& fields) {
   return static_cast<Priority>(priority + static_cast<int64_t>(Priority::kNormal));
 }
 
-std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out) {
+ApiStatus ReadShared(const Fields& fields, TurnRequest& out) {
   ReadSampling(fields, out);
-  if (auto error = ReadStops(fields, out.stops)) return error;
-  if (auto error = ReadTokens(fields, out.sampling)) return error;
-  if (auto error = ReadGuides(fields, out.answer)) return error;
-  if (auto error = ReadStreamOptions(fields, out)) return error;
+  HEARTH_TRY(ReadStops(fields, out.stops));
+  HEARTH_TRY(ReadTokens(fields, out.sampling));
+  HEARTH_TRY(ReadGuides(fields, out.answer));
+  HEARTH_TRY(ReadStreamOptions(fields, out));
   out.model = fields.text("model").value_or("");
   out.max_tokens = static_cast<int>(fields.integer("max_tokens").value_or(0));
+  HEARTH_TRY(ReadPeerFields(fields, out));
   out.num_choices = static_cast<int>(fields.integer("n").value_or(1));
   out.streams = fields.flag("stream", false);
   out.wants_progress = fields.flag("return_progress", false);
@@ -294,10 +306,10 @@ std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out) {
   out.timeout_us = static_cast<int64_t>(fields.number("timeout").value_or(0) * 1e6);
   out.priority = PriorityOf(fields);
   if (const auto top = fields.integer("prompt_logprobs")) {
-    if (out.streams) return BadField("prompt_logprobs", "not in a stream");
+    if (out.streams) return BadField("prompt_logprobs", "not supported with stream: true");
     out.sampling.num_prompt_logprobs = static_cast<int>(*top);
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace hearth

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "server/dialects/fields.h"
+#include "server/turns/fields.h"
 #include "server/turns/turn_request.h"
 namespace hearth {
 
@@ -15,18 +15,16 @@ std::span<const Field> SharedFields();
 std::vector<Field> JoinFields(std::span<const Field> own, std::span<const Field> shared);
 
 // Reads all of SharedFields into `out`.
-std::optional<ApiError> ReadShared(const Fields& fields, TurnRequest& out);
+ApiStatus ReadShared(const Fields& fields, TurnRequest& out);
 
 Priority PriorityOf(const Fields& fields);
 
 // `{"type": "json_schema", …}` and its like, as chat and (with `schema` at the top) responses write
 // it.
-std::optional<ApiError> ReadResponseFormat(const Json& format, const std::string& path,
-                                           AnswerShape& out);
+ApiStatus ReadResponseFormat(const Json& format, const std::string& path, AnswerShape& out);
 // Whether the turn's tools can meet its tool_choice.
-std::optional<ApiError> CheckToolChoice(const TurnRequest& turn);
+ApiStatus CheckToolChoice(const TurnRequest& turn);
 // Any client's word for how much to think, into the conversation's effort or a bound of 0.
-std::optional<ApiError> ReadEffort(const std::string& word, const std::string& path,
-                                   TurnRequest& out);
+ApiStatus ReadEffort(const std::string& word, const std::string& path, TurnRequest& out);
 
 }  // namespace hearth

@@ -6,30 +6,25 @@
 namespace hearth {
 namespace {
 
-void SendText(HttpReply& reply, int status, const char* text) {
+void SendText(HttpReply& reply, int status, const std::string& text) {
   reply.Send(status, {{"content-type", "text/plain"}, {"cache-control", "no-store"}}, text);
 }
 
 }  // namespace
 
-void AddHealthRoutes(const Engine& engine, Router& router) {
+void AddHealthRoutes(const SnapshotSource& source, Router& router, const HealthNotes& notes) {
   router.Add("GET", "/livez", Auth::kPublic,
-             [](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+             [notes](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+               if (notes.is_wedged && notes.is_wedged()) return SendText(*reply, 503, "stalled\n");
                SendText(*reply, 200, "alive\n");
              });
+  const std::string more = notes.restarts.empty() ? "" : notes.restarts + "\n";
   router.Add("GET", "/readyz", Auth::kPublic,
-             [&engine](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
-               const auto snapshot = engine.snapshot();
-               if (snapshot->is_draining) return SendText(*reply, 503, "draining\n");
-               if (snapshot->is_stalled) return SendText(*reply, 503, "stalled\n");
-               SendText(*reply, 200, "ready\n");
-             });
-}
-
-void AddFrontPage(Router& router) {
-  router.Add("GET", "/", Auth::kPublic,
-             [](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
-               SendText(*reply, 200, "This is Hearth. The API is under /v1.\n");
+             [source, more](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+               const auto snapshot = source();
+               if (snapshot->is_draining) return SendText(*reply, 503, "draining\n" + more);
+               if (snapshot->is_stalled) return SendText(*reply, 503, "stalled\n" + more);
+               SendText(*reply, 200, "ready\n" + more);
              });
 }
 

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is the process alive, and does it make progress? Two different questions.
 #pragma once
+#include <functional>
+#include <string>
+
 #include "engine/engine.h"
 #include "http/router.h"
 namespace hearth {
 
-// GET /livez says yes as long as it can say anything. GET /readyz says yes while requests can be
-// taken: not while draining, and not while steps have stopped although there is work. Both public,
-// neither says anything else. `engine` outlives the router.
-void AddHealthRoutes(const Engine& engine, Router& router);
-
-// GET / tells people with a browser where they are. Public, and says nothing else.
-void AddFrontPage(Router& router);
+struct HealthNotes {
+  std::string restarts = {};             // a line for /readyz; empty: none
+  std::function<bool()> is_wedged = {};  // the process is about to end itself; may be empty
+};
+// GET /livez says yes as long as it can say anything, unless the process is wedged: then it is no
+// use to anybody. GET /readyz says yes while requests can be taken: not while draining, and not
+// while steps have stopped although there is work; and how often a dead process was replaced. Both
+// public, neither says anything else. What `source` asks outlives the router.
+void AddHealthRoutes(const SnapshotSource& source, Router& router, const HealthNotes& notes = {});
 
 }  // namespace hearth

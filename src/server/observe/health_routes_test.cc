@@ -65,5 +65,16 @@ TEST(HealthRoutes, AStuckBackendIsAliveAndNotReady) {
   EXPECT_EQ(Get(router, "/livez"), "200 alive\n");
 }
 
+TEST(HealthRoutes, TellsOfRestartsAndOfItsOwnEnd) {
+  Engine engine(std::make_unique<FakeBackend>(FakeOptions()), EngineOptions());
+  bool is_wedged = false;
+  Router router;
+  AddHealthRoutes(engine, router, {"restarted 1 time", [&] { return is_wedged; }});
+  EXPECT_EQ(Get(router, "/readyz"), "200 ready\nrestarted 1 time\n");
+  EXPECT_EQ(Get(router, "/livez"), "200 alive\n");
+  is_wedged = true;
+  EXPECT_EQ(Get(router, "/livez"), "503 stalled\n");
+}
+
 }  // namespace
 }  // namespace hearth

@@ -128,11 +128,11 @@ void AddWork(const EngineSnapshot& snapshot, MetricFamilies& out) {
   };
   const SchedulerTotals& totals = snapshot.totals;
   count("hearth_steps_total", "Forward passes.", totals.num_steps);
-  count("hearth_preemptions_total", "Sequences that had to step back.", totals.num_preemptions,
+  count("hearth_preemptions_total", "Sequences that had to be preempted.", totals.num_preemptions,
         {"vllm:num_preemptions_total"});
   count("hearth_prefill_tokens_total", "Prompt tokens computed.", totals.prefill_tokens);
   count("hearth_decode_tokens_total", "Tokens computed one at a time.", totals.decode_tokens);
-  count("hearth_recomputed_tokens_total", "Tokens computed again after stepping back.",
+  count("hearth_recomputed_tokens_total", "Tokens computed again after preemption.",
         totals.recomputed_tokens);
   count("hearth_prompt_tokens_total", "Tokens of the prompts of requests that ended.",
         snapshot.prompt_tokens, {"vllm:prompt_tokens_total", "vllm:prefix_cache_queries_total"});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/snapshot.h"
+#include "server/models/model_host.h"
 namespace hearth {
 
 using MetricLabels = std::vector<std::pair<std::string, std::string>>;
@@ -45,6 +46,8 @@ class MetricFamilies {
   std::vector<prometheus::MetricFamily> all_;
 };
 
+// What there is of several models.
+void AddModels(const HostCounts& counts, MetricFamilies& out);
 // What the engine says of itself.
 void AddEngine(const EngineSnapshot& snapshot, MetricFamilies& out);
 

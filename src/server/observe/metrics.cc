@@ -12,7 +12,9 @@
 #include <sstream>
 
 #include "base/mutex.h"
+#include "server/observe/account_metrics.h"
 #include "server/observe/metric_families.h"
+#include "server/observe/tier_families.h"
 
 namespace hearth {
 namespace {
@@ -67,16 +69,23 @@ struct ServerMetrics::Impl {
   Histogram prompt{kTokens}, reply{kTokens};
   std::atomic<uint64_t> num_generated{0};
   const RateLimiter* keys = nullptr;
+  const Accounts* accounts = nullptr;
   mutable Mutex mu;
   std::vector<std::pair<std::string, std::function<HttpCounts()>>> listeners HEARTH_GUARDED_BY(mu);
   std::map<std::pair<int, std::string>, uint64_t> ends HEARTH_GUARDED_BY(mu);
+  // Replies that were asked for again (docs/streams.md).
+  uint64_t num_resumed HEARTH_GUARDED_BY(mu) = 0, num_replayed HEARTH_GUARDED_BY(mu) = 0;
+  uint64_t num_from_journal HEARTH_GUARDED_BY(mu) = 0, num_recomputed HEARTH_GUARDED_BY(mu) = 0;
   std::function<StoreCounts()> store HEARTH_GUARDED_BY(mu);
+  std::function<HostCounts()> models HEARTH_GUARDED_BY(mu);
+  std::function<uint64_t()> num_lost_lines HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
   void AddKeys(MetricFamilies& out) const;
   void AddStore(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
+  void AddProcess(MetricFamilies& out) const;
   void AddEnds(MetricFamilies& out) const;
   void CountEnd(const TurnOutcome& outcome);
   class EndCounter;
@@ -91,7 +100,7 @@ class ServerMetrics::Impl::Meter : public EventSink {
   int Room() const override { return sink_->Room(); }
   void OnToken(const TokenEvent& event) override {
     const auto now = std::chrono::steady_clock::now();
-    if (event.index > 0) {
+    if (last_ != std::chrono::steady_clock::time_point()) {
       impl_->between_tokens.Observe(std::chrono::duration<double>(now - last_).count());
     }
     last_ = now;
@@ -205,12 +214,23 @@ void ServerMetrics::Impl::AddStore(MetricFamilies& out) const {
 void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
   out.Gauges("hearth_build_info", "Always 1; the labels say what runs.",
              {{{{"version", facts.version}, {"isa", facts.isa}, {"numerics", facts.numerics}}, 1}});
-  out.Gauges("hearth_model_info", "Always 1; the labels say which model.",
-             {{{{"model", facts.model}, {"max_context", std::to_string(facts.max_context)}}, 1}});
+  if (facts.max_context > 0) {
+    out.Gauges("hearth_model_info", "Always 1; the labels say which model.",
+               {{{{"model", facts.model}, {"max_context", std::to_string(facts.max_context)}}, 1}});
+  }
   out.Gauges("process_start_time_seconds", "Seconds since 1970 at the start.",
              {{{}, static_cast<double>(started_s)}});
   out.Gauges("process_resident_memory_bytes", "Memory in use.",
              {{{}, static_cast<double>(ResidentBytes())}});
+}
+
+void ServerMetrics::Impl::AddProcess(MetricFamilies& out) const {
+  out.Counter("hearth_worker_restarts_total", "Times that a new process took over from a dead one.",
+              static_cast<double>(facts.worker.num_restarts));
+  const MutexLock lock(mu);
+  if (!num_lost_lines) return;
+  out.Counter("hearth_log_lines_lost_total", "Lines of the request log that could not be written.",
+              static_cast<double>(num_lost_lines()));
 }
 
 class ServerMetrics::Impl::EndCounter : public TurnObserver {
@@ -232,6 +252,10 @@ void ServerMetrics::Impl::CountEnd(const TurnOutcome& outcome) {
   const MutexLock lock(mu);
   if (ends.size() >= kMaxEnds && !ends.contains(end)) end.second = "other";
   ++ends[std::move(end)];
+  num_resumed += outcome.again == TurnOutcome::Again::kResumed ? 1 : 0;
+  num_replayed += outcome.again == TurnOutcome::Again::kReplayed ? 1 : 0;
+  num_from_journal += static_cast<uint64_t>(outcome.num_from_journal);
+  num_recomputed += static_cast<uint64_t>(outcome.num_recomputed);
 }
 
 void ServerMetrics::Impl::AddEnds(MetricFamilies& out) const {
@@ -242,6 +266,15 @@ void ServerMetrics::Impl::AddEnds(MetricFamilies& out) const {
                       static_cast<double>(count)});
   }
   out.Counters("hearth_turns_total", "Turns that ended, by HTTP status and error code.", values);
+  out.Counter("hearth_streams_resumed_total", "Streams continued after Last-Event-ID.",
+              static_cast<double>(num_resumed));
+  out.Counter("hearth_replies_replayed_total", "Replies given again to an Idempotency-Key.",
+              static_cast<double>(num_replayed));
+  out.Counters("hearth_resume_tokens_total",
+               "Reply tokens that a resumed stream's client had: read from the journal, or "
+               "computed again.",
+               {{{{"source", "journal"}}, static_cast<double>(num_from_journal)},
+                {{{"source", "computed"}}, static_cast<double>(num_recomputed)}});
 }
 
 ServerMetrics::ServerMetrics(MetricFacts facts) : impl_(std::make_shared<Impl>(std::move(facts))) {}
@@ -259,15 +292,40 @@ void ServerMetrics::AddListener(std::string name, std::function<HttpCounts()> co
 
 void ServerMetrics::WatchKeys(const RateLimiter& limiter) { impl_->keys = &limiter; }
 
+void ServerMetrics::WatchAccounts(const Accounts& accounts) { impl_->accounts = &accounts; }
+
+std::optional<AccountCounts> ServerMetrics::account_counts() const {
+  if (impl_->accounts == nullptr) return std::nullopt;
+  return impl_->accounts->counts();
+}
+
 void ServerMetrics::WatchStore(std::function<StoreCounts()> counts) {
   const MutexLock lock(impl_->mu);
   impl_->store = std::move(counts);
 }
 
+void ServerMetrics::WatchModels(std::function<HostCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->models = std::move(counts);
+}
+
+std::optional<HostCounts> ServerMetrics::models() const {
+  const MutexLock lock(impl_->mu);
+  if (!impl_->models) return std::nullopt;
+  return impl_->models();
+}
+
+void ServerMetrics::WatchLog(std::function<uint64_t()> num_lost) {
+  const MutexLock lock(impl_->mu);
+  impl_->num_lost_lines = std::move(num_lost);
+}
+
 void ServerMetrics::ForgetListeners() {
   const MutexLock lock(impl_->mu);
+  impl_->num_lost_lines = nullptr;
   impl_->listeners.clear();
   impl_->store = nullptr;
+  impl_->models = nullptr;
 }
 
 std::vector<std::pair<std::string, HttpCounts>> ServerMetrics::listeners() const {
@@ -297,27 +355,33 @@ const MetricFacts& ServerMetrics::facts() const { return impl_->facts; }
 std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) const {
   MetricFamilies families(impl_->facts.model, names == Names::kBoth);
   impl_->AddFacts(families);
+  impl_->AddProcess(families);
   AddEngine(snapshot, families);
+  AddTier(snapshot, families);
   impl_->AddTimes(snapshot, families);
   impl_->AddHttp(families);
   impl_->AddKeys(families);
   impl_->AddEnds(families);
   impl_->AddStore(families);
+  if (const auto counts = models()) AddModels(*counts, families);
+  if (const auto counts = account_counts()) AddAccounts(*counts, families);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families.all());
   return std::move(out).str();
 }
 
-void AddMetricsRoute(const Engine& engine, const ServerMetrics& metrics, Router& router) {
-  router.Add("GET", "/metrics", Auth::kAdmin,
-             [&](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
-               const auto names = request.query == "names=hearth" ? ServerMetrics::Names::kOurs
-                                                                  : ServerMetrics::Names::kBoth;
-               reply->Send(200,
-                           {{"content-type", "text/plain; version=0.0.4; charset=utf-8"},
-                            {"cache-control", "no-store"}},
-                           metrics.Text(*engine.snapshot(), names));
-             });
+void AddMetricsRoute(const SnapshotSource& source, const ServerMetrics& metrics, Auth auth,
+                     Router& router) {
+  router.Add(
+      "GET", "/metrics", auth,
+      [source, &metrics](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+        const auto names = request.query == "names=hearth" ? ServerMetrics::Names::kOurs
+                                                           : ServerMetrics::Names::kBoth;
+        reply->Send(200,
+                    {{"content-type", "text/plain; version=0.0.4; charset=utf-8"},
+                     {"cache-control", "no-store"}},
+                    metrics.Text(*source(), names));
+      });
 }
 
 }  // namespace hearth

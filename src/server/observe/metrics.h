@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,10 @@
 #include "engine/engine.h"
 #include "http/http_server.h"
 #include "http/router.h"
+#include "server/access/account.h"
 #include "server/access/rate_limiter.h"
+#include "server/models/model_host.h"
+#include "server/observe/worker_facts.h"
 #include "server/turns/exchange.h"
 #include "server/turns/response_store.h"
 namespace hearth {
@@ -21,8 +25,9 @@ namespace hearth {
 struct MetricFacts {
   std::string version, isa;  // ours, and the instruction set the kernels were chosen for
   std::string numerics;      // which arithmetic: equal words, equal bits (docs/numerics.md)
-  std::string model;
-  int max_context = 0;
+  std::string model;         // several: a word for all of them
+  int max_context = 0;       // 0: several models, each with its own
+  WorkerFacts worker = {};
 };
 
 // Thread: any.
@@ -38,9 +43,17 @@ class ServerMetrics {
   void AddListener(std::string name, std::function<HttpCounts()> counts);
   // The same for stored responses.
   void WatchStore(std::function<StoreCounts()> counts);
+  // The same for models that come and go.
+  void WatchModels(std::function<HostCounts()> counts);
+  // The same for lines of the log that nobody could be told.
+  void WatchLog(std::function<uint64_t()> num_lost);
   void ForgetListeners();
+  std::optional<HostCounts> models() const;  // none: one model is served
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
   void WatchKeys(const RateLimiter& limiter);
+  // What requests hold, likewise.
+  void WatchAccounts(const Accounts& accounts);
+  std::optional<AccountCounts> account_counts() const;
 
   std::vector<std::pair<std::string, HttpCounts>> listeners() const;
 
@@ -69,7 +82,8 @@ class ServerMetrics {
 int64_t ResidentBytes();
 
 // GET /metrics, for admins: `?names=hearth` leaves out the other names, which linters dislike.
-// Takes nothing from the engine but its last snapshot. Both outlive the router.
-void AddMetricsRoute(const Engine& engine, const ServerMetrics& metrics, Router& router);
+// Takes nothing from the engine but its last snapshot. All of it outlives the router.
+void AddMetricsRoute(const SnapshotSource& source, const ServerMetrics& metrics, Auth auth,
+                     Router& router);
 
 }  // namespace hearth

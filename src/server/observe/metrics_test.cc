@@ -55,6 +55,17 @@ TEST(ServerMetrics, CountsWhatTheEngineDid) {
   EXPECT_EQ(ValueOf(page, "hearth_ready"), 1);
 }
 
+TEST(ServerMetrics, CountsRestartsAndLinesThatWereLost) {
+  MetricFacts facts = kFacts;
+  facts.worker.num_restarts = 4;
+  ServerMetrics metrics(facts);
+  metrics.WatchLog([] { return uint64_t{7}; });
+  testing::EngineRig rig;
+  const std::string page = metrics.Text(rig.core.TakeSnapshot(), ServerMetrics::Names::kOurs);
+  EXPECT_EQ(ValueOf(page, "hearth_worker_restarts_total"), 4);
+  EXPECT_EQ(ValueOf(page, "hearth_log_lines_lost_total"), 7);
+}
+
 TEST(ServerMetrics, GivesTheSameNumbersUnderOtherNames) {
   ServerMetrics metrics(kFacts);
   testing::EngineRig rig;

@@ -5,6 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "server/observe/account_metrics.h"
+#include "server/observe/tier_families.h"
+
 namespace hearth {
 namespace {
 
@@ -23,6 +26,8 @@ const char* StateOf(const SequenceRow& row) {
       return "prefill";
     case SequenceRow::State::kDecode:
       return "decode";
+    case SequenceRow::State::kLoading:
+      return "loading";
     case SequenceRow::State::kPaused:
       break;
   }
@@ -112,11 +117,10 @@ Json TokensAsJson(const EngineSnapshot& snapshot) {
 }
 
 Json MasksAsJson(const MaskTotals& masks) {
-  return JsonObject{{"steps", masks.num_steps},
-                    {"fills", masks.num_fills},
-                    {"waited_steps", masks.num_delayed},
-                    {"waited_ms", Ms(masks.delayed_us)},
-                    {"median_fill_ms", Ms(masks.median_fill_us)}};
+  return JsonObject{
+      {"steps", masks.num_steps},          {"fills", masks.num_fills},
+      {"waited_steps", masks.num_delayed}, {"waited_ms", Ms(masks.delayed_us)},
+      {"ahead", masks.num_ahead},          {"median_fill_ms", Ms(masks.median_fill_us)}};
 }
 
 JsonArray ListenersAsJson(const ServerMetrics& metrics) {
@@ -143,6 +147,28 @@ JsonArray EndsAsJson(const ServerMetrics& metrics) {
   return out;
 }
 
+JsonArray ModelsAsJson(const HostCounts& counts) {
+  JsonArray out;
+  for (const HostCounts::Model& each : counts.models) {
+    out.push_back(JsonObject{{"model", each.name},
+                             {"state", each.state},
+                             {"users", each.num_users},
+                             {"planned_bytes", each.planned_bytes},
+                             {"loads", each.num_loads},
+                             {"unloads", each.num_unloads},
+                             {"failures", each.num_failures}});
+  }
+  return out;
+}
+
+std::string LoadedNames(const HostCounts& counts) {
+  std::string names;
+  for (const HostCounts::Model& each : counts.models) {
+    if (each.state == "loaded") names += (names.empty() ? "" : ", ") + each.name;
+  }
+  return names.empty() ? Printf("none of %zu models", counts.models.size()) : names;
+}
+
 }  // namespace
 
 Json StatusAsJson(const EngineSnapshot& snapshot, const ServerMetrics& metrics,
@@ -159,30 +185,38 @@ Json StatusAsJson(const EngineSnapshot& snapshot, const ServerMetrics& metrics,
     const auto name = names.find(row.id);
     rows.push_back(RowAsJson(row, name == names.end() ? SequenceName() : name->second, late_us));
   }
-  return JsonObject{{"hearth", facts.version},
-                    {"isa", facts.isa},
-                    {"model", facts.model},
-                    {"max_context", facts.max_context},
-                    {"state", StateOf(snapshot)},
-                    {"uptime_s", metrics.uptime_s()},
-                    {"snapshot_age_ms", Ms(late_us)},
-                    {"resident_bytes", ResidentBytes()},
-                    {"requests", RequestsAsJson(snapshot)},
-                    {"steps", StepsAsJson(snapshot)},
-                    {"tokens", TokensAsJson(snapshot)},
-                    {"kv", std::move(groups)},
-                    {"masks", MasksAsJson(snapshot.masks)},
-                    {"listeners", ListenersAsJson(metrics)},
-                    {"turns", EndsAsJson(metrics)},
-                    {"stalls", snapshot.num_stalls},
-                    {"sequences", std::move(rows)}};
+  const std::optional<AccountCounts> accounts = metrics.account_counts();
+  const auto models = metrics.models();
+  JsonObject out{{"hearth", facts.version},
+                 {"isa", facts.isa},
+                 {"model", models ? LoadedNames(*models) : facts.model},
+                 {"max_context", facts.max_context},
+                 {"state", StateOf(snapshot)},
+                 {"uptime_s", metrics.uptime_s()},
+                 {"snapshot_age_ms", Ms(late_us)},
+                 {"resident_bytes", ResidentBytes()},
+                 {"worker", AsJson(facts.worker)},
+                 {"requests", RequestsAsJson(snapshot)},
+                 {"steps", StepsAsJson(snapshot)},
+                 {"tokens", TokensAsJson(snapshot)},
+                 {"kv", std::move(groups)},
+                 {"tier", TierAsJson(snapshot)},
+                 {"masks", MasksAsJson(snapshot.masks)},
+                 {"listeners", ListenersAsJson(metrics)},
+                 {"turns", EndsAsJson(metrics)},
+                 {"request_memory", accounts ? AccountsAsJson(*accounts) : Json()},
+                 {"stalls", snapshot.num_stalls},
+                 {"sequences", std::move(rows)}};
+  if (models) out.push_back({"models", ModelsAsJson(*models)});
+  return out;
 }
 
-void AddStatusRoute(const Engine& engine, const TurnService& service, const ServerMetrics& metrics,
-                    Auth auth, Router& router) {
+void AddStatusRoute(const SnapshotSource& source, const TurnService& service,
+                    const ServerMetrics& metrics, Auth auth, Router& router) {
   router.Add(
-      "GET", "/status", auth, [&](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
-        const auto snapshot = engine.snapshot();
+      "GET", "/status", auth,
+      [source, &service, &metrics](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+        const auto snapshot = source();
         const Json json = StatusAsJson(*snapshot, metrics, service.NamesOf(snapshot->rows),
                                        SteadyClock().now_us());
         reply->Send(200, {{"content-type", "application/json"}, {"cache-control", "no-store"}},

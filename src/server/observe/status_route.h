@@ -18,9 +18,9 @@ Json StatusAsJson(const EngineSnapshot& snapshot, const ServerMetrics& metrics,
 
 // GET /status. Takes nothing from the engine but its last snapshot, so it answers whatever a step
 // is doing; at most all running sequences and the first that wait are in it. It tells of every
-// tenant: `auth` is kAdmin unless everybody on the listener is one tenant. All three outlive the
+// tenant: `auth` is kAdmin unless everybody on the listener is one tenant. All of it outlives the
 // router.
-void AddStatusRoute(const Engine& engine, const TurnService& service, const ServerMetrics& metrics,
-                    Auth auth, Router& router);
+void AddStatusRoute(const SnapshotSource& source, const TurnService& service,
+                    const ServerMetrics& metrics, Auth auth, Router& router);
 
 }  // namespace hearth

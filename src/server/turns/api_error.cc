@@ -13,10 +13,10 @@ ApiError BadField(std::string param, std::string message, std::string code) {
   return error;
 }
 
-ApiError UnknownField(std::string param) {
+ApiError UnknownField(std::string param, const std::string& hint) {
   ApiError error;
   error.code = "unknown_parameter";
-  error.message = "Unknown field " + Quoted(param);
+  error.message = "Unknown field " + Quoted(param) + hint;
   error.param = std::move(param);
   return error;
 }
@@ -61,6 +61,19 @@ Json OpenAiError(const ApiError& error) {
                                          {"type", error.type},
                                          {"param", or_null(error.param)},
                                          {"code", or_null(error.code)}}}};
+}
+
+ApiError NotJson(const std::string& body, const Status& status) {
+  const size_t first = body.find_first_not_of(" \t\r\n");
+  const size_t second = first == std::string::npos ? first : body.find_first_not_of(" ", first + 1);
+  std::string what = "invalid request body: " + status.message();
+  if (first == std::string::npos) what = "the request body is empty; expected a JSON object";
+  if (second != std::string::npos && body[first] == '{' && body[second] == '\'') {
+    what += "; names and strings need double quotes";
+  }
+  ApiError error = FromStatus(Status(Code::kInvalid, std::move(what)));
+  error.code = "invalid_json";
+  return error;
 }
 
 }  // namespace hearth

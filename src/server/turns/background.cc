@@ -11,12 +11,13 @@ class BackgroundReply final : public HttpReply {
  public:
   BackgroundReply(std::shared_ptr<BackgroundResponses> house,
                   std::shared_ptr<BackgroundResponse> response, std::string id, bool streams,
-                  std::shared_ptr<HttpReply> client)
+                  std::shared_ptr<HttpReply> client, int64_t starting_after)
       : house_(std::move(house)),
         response_(std::move(response)),
         id_(std::move(id)),
         streams_(streams),
-        client_(std::move(client)) {}
+        client_(std::move(client)),
+        starting_after_(starting_after) {}
   // The engine did not let it in: the client hears so from others.
   ~BackgroundReply() override {
     if (!has_begun_) house_->Forget(id_);
@@ -29,7 +30,7 @@ class BackgroundReply final : public HttpReply {
     const std::shared_ptr<HttpReply> client = std::move(client_);
     if (streams_) {
       client->StartStream(status, std::move(headers));
-      response_->Follow(client, -1);
+      response_->Follow(client, starting_after_);
       return;
     }
     Headers plain{{"content-type", "application/json"}};
@@ -49,9 +50,16 @@ class BackgroundReply final : public HttpReply {
   }
   void Abort() override { End(); }
   size_t unsent_bytes() const override { return 0; }
+  // A server that goes waits for those who listen, though nothing here waits for them.
+  size_t unheard_bytes() const override { return response_->unheard_bytes(); }
+  // Whoever cancelled it between two that could be told has not been heard.
   void OnGone(std::function<void()> gone) override {
-    const MutexLock lock(response_->mu_);
-    response_->cancel_ = std::move(gone);
+    {
+      const MutexLock lock(response_->mu_);
+      response_->cancel_ = gone;
+      if (response_->waiting_.empty() || response_->is_over_) return;
+    }
+    gone();
   }
 
  private:
@@ -60,6 +68,7 @@ class BackgroundReply final : public HttpReply {
   const std::string id_;
   const bool streams_;
   std::shared_ptr<HttpReply> client_;
+  const int64_t starting_after_;  // what the client has of the events
   bool has_begun_ = false;
 };
 
@@ -73,6 +82,7 @@ void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
       if (name == "output") value.array()->push_back(*item);
     }
   }
+  ++num_events_;
   event_bytes_ += bytes.size();
   if (event_bytes_ <= max_event_bytes_) {
     events_.push_back({*event.Find("sequence_number")->integer(), bytes});
@@ -95,6 +105,11 @@ bool BackgroundResponse::has_events() const {
   return event_bytes_ <= max_event_bytes_;
 }
 
+int BackgroundResponse::num_events() const {
+  const MutexLock lock(mu_);
+  return num_events_;
+}
+
 void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
                                 int64_t starting_after) {
   const MutexLock lock(mu_);
@@ -103,6 +118,7 @@ void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
   }
   if (is_over_) {
     listener->End();
+    NoteTold(listener);
   } else {
     followers_.push_back(listener);
   }
@@ -117,6 +133,7 @@ void BackgroundResponse::Cancel(const std::shared_ptr<HttpReply>& listener) {
       cancel = cancel_;
     } else {
       listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+      NoteTold(listener);
     }
   }
   if (cancel) cancel();
@@ -130,28 +147,59 @@ void BackgroundResponse::Ping(const std::string& bytes) {
 void BackgroundResponse::End() {
   const MutexLock lock(mu_);
   if (std::exchange(is_over_, true)) return;
-  for (const auto& follower : followers_) follower->End();
+  for (const auto& follower : followers_) {
+    follower->End();
+    NoteTold(follower);
+  }
   for (const auto& listener : waiting_) {
     listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+    NoteTold(listener);
   }
   followers_.clear();
   waiting_.clear();
 }
 
+// Many may ask for one response, one after the other.
+void BackgroundResponse::NoteTold(const std::shared_ptr<HttpReply>& listener) {
+  std::erase_if(told_, [](const auto& each) { return each->is_gone(); });
+  told_.push_back(listener);
+}
+
+size_t BackgroundResponse::unheard_bytes() const {
+  const MutexLock lock(mu_);
+  size_t bytes = followers_.size() + waiting_.size();  // whose end is still to be written
+  for (const auto& each : told_) bytes += each->is_gone() ? 0 : each->unsent_bytes();
+  return bytes;
+}
+
+bool BackgroundResponses::HasRoom(const std::string& tenant) const {
+  const size_t running = all_.size() - finished_.size();
+  size_t own = 0;
+  for (const auto& [id, response] : all_) {
+    own += response->tenant() == tenant && !response->is_over() ? 1 : 0;
+  }
+  if (own == 0) return running < 2 * limits_.max_running;
+  const size_t most = tenant.empty() ? limits_.max_running : (limits_.max_running + 1) / 2;
+  return running < limits_.max_running && own < most;
+}
+
 ApiResult<std::shared_ptr<HttpReply>> BackgroundResponses::Open(const std::string& tenant,
                                                                 const std::string& id, bool streams,
-                                                                std::shared_ptr<HttpReply> client) {
+                                                                std::shared_ptr<HttpReply> client,
+                                                                int64_t starting_after) {
   const MutexLock lock(mu_);
-  if (all_.size() - finished_.size() >= limits_.max_running) {
-    ApiError error = FromStatus(
-        Error(Code::kExhausted, "%zu responses run in the background", limits_.max_running));
+  if (!HasRoom(tenant)) {
+    ApiError error =
+        FromStatus(Status(Code::kExhausted,
+                          "too many responses are already running in the background; try again "
+                          "later"));
     error.retry_after_s = 5;
     return error;
   }
   auto response = std::make_shared<BackgroundResponse>(tenant, limits_.max_event_bytes);
   all_[id] = response;
   return std::shared_ptr<HttpReply>(std::make_shared<BackgroundReply>(
-      shared_from_this(), std::move(response), id, streams, std::move(client)));
+      shared_from_this(), std::move(response), id, streams, std::move(client), starting_after));
 }
 
 std::shared_ptr<BackgroundResponse> BackgroundResponses::Find(const std::string& tenant,
@@ -172,8 +220,17 @@ void BackgroundResponses::OnEnd(const std::string& id) {
   const MutexLock lock(mu_);
   finished_.push_back(id);
   while (finished_.size() > limits_.max_finished) {
-    all_.erase(finished_.front());
-    finished_.pop_front();
+    // The oldest of whoever has most of them.
+    std::map<std::string, int> kept;
+    for (const std::string& one : finished_) ++kept[all_[one]->tenant()];
+    const auto most = std::max_element(
+        kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto oldest = std::find_if(finished_.begin(), finished_.end(),
+                                     [&](const std::string& one) HEARTH_REQUIRES(mu_) {
+                                       return all_[one]->tenant() == most->first;
+                                     });
+    all_.erase(*oldest);
+    finished_.erase(oldest);
   }
 }
 

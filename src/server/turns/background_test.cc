@@ -17,12 +17,15 @@ class Listener : public HttpReply {
   void Write(std::string bytes) override { body += bytes; }
   void End() override { is_ended = true; }
   void Abort() override { End(); }
-  size_t unsent_bytes() const override { return 0; }
+  size_t unsent_bytes() const override { return unsent; }
+  bool is_gone() const override { return has_gone; }
   void OnGone(std::function<void()>) override {}
 
   int status = 0;
   std::string body;
   bool is_ended = false;
+  size_t unsent = 0;
+  bool has_gone = false;
 };
 
 Json Event(int number, const std::string& status) {
@@ -34,15 +37,15 @@ Json Event(int number, const std::string& status) {
 // What an exchange does with its reply, in order.
 struct Script {
   explicit Script(const std::shared_ptr<BackgroundResponses>& house, const std::string& id,
-                  bool streams = false)
+                  bool streams = false, const std::string& tenant = "anna")
       : client(std::make_shared<Listener>()) {
-    auto opened = house->Open("anna", id, streams, client);
-    if (auto* error = std::get_if<ApiError>(&opened)) {
-      status = error->status;
+    auto opened = house->Open(tenant, id, streams, client);
+    if (!opened.ok()) {
+      status = opened.error().status;
       return;
     }
-    reply = std::get<std::shared_ptr<HttpReply>>(opened);
-    job = house->Find("anna", id);
+    reply = *opened;
+    job = house->Find(tenant, id);
   }
   void Begin() {
     Tell("queued");
@@ -113,7 +116,7 @@ TEST(BackgroundResponses, CancelsAndTellsWhatBecameOfIt) {
 
 TEST(BackgroundResponses, AreBounded) {
   const auto house = std::make_shared<BackgroundResponses>(
-      BackgroundLimits{.max_running = 2, .max_finished = 1, .max_event_bytes = 30});
+      BackgroundLimits{.max_running = 4, .max_finished = 1, .max_event_bytes = 30});
   Script one(house, "resp_1"), two(house, "resp_2");
   EXPECT_EQ(Script(house, "resp_3").status, 429);
   one.Begin();
@@ -130,6 +133,58 @@ TEST(BackgroundResponses, AreBounded) {
   EXPECT_TRUE(four.job->has_events());
   for (int i = 0; i < 9; ++i) four.Tell("in_progress");
   EXPECT_FALSE(four.job->has_events());
+}
+
+TEST(BackgroundResponses, AreSharedByKeys) {
+  const auto house = std::make_shared<BackgroundResponses>(BackgroundLimits{.max_running = 4});
+  const Script one(house, "resp_1"), two(house, "resp_2");
+  EXPECT_EQ(Script(house, "resp_3").status, 429) << "half of them for one key";
+  const Script three(house, "resp_4", false, "bert"), four(house, "resp_5", false, "bert");
+  ASSERT_EQ(four.status, 200);
+  const Script five(house, "resp_6", false, "carl");
+  EXPECT_EQ(five.status, 200) << "one for whoever has none";
+  EXPECT_EQ(Script(house, "resp_7", false, "carl").status, 429);
+}
+
+TEST(BackgroundResponses, AreAllThereForWhoIsAlone) {
+  const auto house = std::make_shared<BackgroundResponses>(BackgroundLimits{.max_running = 3});
+  const Script one(house, "1", false, ""), two(house, "2", false, ""), three(house, "3", false, "");
+  EXPECT_EQ(three.status, 200);
+  EXPECT_EQ(Script(house, "4", false, "").status, 429);
+}
+
+TEST(BackgroundResponses, KeepTheirEventsWhenAnotherKeyEndsMore) {
+  const auto house = std::make_shared<BackgroundResponses>(BackgroundLimits{.max_finished = 3});
+  Script quiet(house, "resp_q", true, "bert");
+  quiet.Begin();
+  quiet.reply->End();
+  std::vector<std::unique_ptr<Script>> busy;
+  for (int i = 0; i < 5; ++i) {
+    busy.push_back(std::make_unique<Script>(house, "resp_" + std::to_string(i), true));
+    busy.back()->Begin();
+    busy.back()->reply->End();
+  }
+  EXPECT_NE(house->Find("bert", "resp_q"), nullptr);
+  EXPECT_EQ(house->Find("anna", "resp_2"), nullptr);
+  EXPECT_NE(house->Find("anna", "resp_4"), nullptr);
+}
+
+// The one who listens may be slow: it is waited for at the end, and at no time before.
+TEST(BackgroundTest, IsHeardWhenItsListenersHaveTakenTheEnd) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script one(house, "a", /*streams=*/true);
+  one.Begin();
+  one.client->unsent = 40;
+  EXPECT_EQ(one.reply->unsent_bytes(), 0u);
+  one.Tell("completed");
+  one.reply->End();
+  EXPECT_EQ(one.reply->unheard_bytes(), 40u);
+  EXPECT_EQ(one.reply->unsent_bytes(), 0u);
+  one.client->unsent = 0;
+  EXPECT_EQ(one.reply->unheard_bytes(), 0u);
+  one.client->unsent = 40;
+  one.client->has_gone = true;
+  EXPECT_EQ(one.reply->unheard_bytes(), 0u);
 }
 
 }  // namespace

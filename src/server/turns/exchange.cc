@@ -8,38 +8,14 @@
 #include "server/turns/api_error.h"
 #include "server/turns/cache_report.h"
 #include "server/turns/turn_limits.h"
+#include "server/turns/why_ended.h"
+#include "server/turns/within_memory.h"
 
 namespace hearth {
 namespace {
 
 double SecondsBetween(Exchange::Time from, Exchange::Time to) {
   return std::chrono::duration<double>(to - from).count();
-}
-
-// No 200 for a failure: what a request that did not reach its end is answered.
-ApiError WhyItEnded(const RequestRecord& record, const std::string& mask_field) {
-  if (record.finish == Finish::kMask) {
-    return BadField(mask_field, "cannot be kept to: " + record.detail, NameOf(record.finish));
-  }
-  ApiError error;
-  error.type = "server_error";
-  error.code = NameOf(record.finish);
-  error.status = 500;
-  error.message = record.detail.empty() ? "the request ended early" : record.detail;
-  if (record.finish == Finish::kExpired) {
-    error.status = 504;
-    error.message = "the request's time ran out";
-  } else if (record.finish == Finish::kShutdown) {
-    error.status = 503;
-    error.message = "the server is shutting down";
-    error.retry_after_s = 1;
-  } else if (record.finish == Finish::kCancelled) {
-    error.status = 499;  // nobody reads it: for logs, in the number that nginx made known
-    error.message = "the client has gone";
-  } else if (record.finish == Finish::kSlowReader) {
-    error.message = "the reply was not read for too long";
-  }
-  return error;
 }
 
 }  // namespace
@@ -50,27 +26,40 @@ class ChoiceSink final : public EventSink {
   ChoiceSink(std::shared_ptr<Exchange> exchange, int choice)
       : exchange_(std::move(exchange)), choice_(choice) {}
   int Room() const override { return exchange_->Room(choice_); }
-  void OnToken(const TokenEvent& event) override { exchange_->OnToken(choice_, event); }
+  void OnToken(const TokenEvent& event) override {
+    Within([&] { exchange_->OnToken(choice_, event); });
+  }
   void OnPromptLogprobs(int, std::span<const Logprobs> logprobs) override {
-    exchange_->OnPromptLogprobs(choice_, logprobs);
+    Within([&] { exchange_->OnPromptLogprobs(choice_, logprobs); });
   }
   void OnEmbedding(std::span<const float> embedding) override {
-    exchange_->OnEmbedding(choice_, embedding);
+    Within([&] { exchange_->OnEmbedding(choice_, embedding); });
   }
-  void OnFinish(const RequestRecord& record) override { exchange_->OnFinish(choice_, record); }
+  void OnFinish(const RequestRecord& record) override {
+    Within([&] { exchange_->OnFinish(choice_, record); });
+  }
 
  private:
+  // On the engine's thread, which has others to serve: a reply with a hole in it is cut.
+  template <class Work>
+  void Within(Work&& work) {
+    WithinMemoryOr(work, [this] { exchange_->Cut(); });
+  }
   const std::shared_ptr<Exchange> exchange_;
   const int choice_;
 };
 
-Exchange::Exchange(const ExchangeHouse& house, std::shared_ptr<HttpReply> reply,
+Exchange::Exchange(const ExchangeHouse& house, HeldModel held, std::shared_ptr<HttpReply> reply,
                    std::vector<Turn> turns, std::unique_ptr<ReplyWriter> writer, Form form)
     : house_(house),
+      held_(std::move(held)),
       reply_(std::move(reply)),
       writer_(std::move(writer)),
       form_(std::move(form)),
       last_write_(std::chrono::steady_clock::now()) {
+  const bool has_events = std::string_view(writer_->stream_type()) == kServerSentEvents;
+  if (form_.streams && has_events)
+    event_ids_ = EventIds(form_.event_seal, turns.size(), form_.seen);
   for (Turn& turn : turns) choices_.emplace_back(std::move(turn));
   news_.resize(choices_.size());
 }
@@ -79,20 +68,53 @@ std::shared_ptr<EventSink> Exchange::Sink(int choice) {
   return std::make_shared<ChoiceSink>(shared_from_this(), choice);
 }
 
+void Exchange::Abandon() {
+  const MutexLock lock(mu_);
+  is_abandoned_ = is_over_ = is_gone_ = true;
+}
+
+// Needs no memory: where there is none even to cancel, the engine pauses what has no room, and ends
+// it as that of a slow reader.
+void Exchange::Cut() {
+  Abandon();
+  reply_->Abort();
+  bool has_begun = false;
+  {
+    const MutexLock lock(mu_);
+    has_begun = has_begun_;
+  }
+  if (has_begun) WithinMemoryOr([this] { Cancel(); }, [] {});
+}
+
 void Exchange::Begin(std::vector<SeqId> ids) {
   ids_ = std::move(ids);
-  const std::string first = writer_->Begin();
+  const auto drop = [this] {
+    Cut();
+    WithinMemoryOr([this] { Cancel(); }, [] {});
+  };
+  WithinMemoryOr([this] { BeginReply(); }, drop);
+}
+
+void Exchange::BeginReply() {
+  std::string first = event_ids_.NumberWhole(writer_->Begin());
+  first += TellSaid();  // numbered after it
   if (form_.streams) {
     std::vector<HttpHeader> headers = Headers();
-    headers.push_back({"content-type", "text/event-stream"});
+    headers.push_back({"content-type", writer_->stream_type()});
     headers.push_back({"cache-control", "no-cache"});
     headers.push_back({"x-accel-buffering", "no"});  // for nginx: pass events on as they come
     reply_->StartStream(200, std::move(headers));
-    reply_->Write(": accepted\n\n" + first);
+    reply_->Write(Comment("accepted") + first);
   }
   {
     const MutexLock lock(mu_);
     has_begun_ = true;
+  }
+  // One that outlives its connection ends with this alone.
+  if (form_.account != nullptr) {
+    form_.account->OnCut([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Cancel();
+    });
   }
   reply_->OnGone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
@@ -106,8 +128,15 @@ void Exchange::Begin(std::vector<SeqId> ids) {
   Schedule();  // tokens may have come already
 }
 
+HeldModel Exchange::held() const {
+  const MutexLock lock(mu_);
+  return held_;
+}
+
 void Exchange::Cancel() {
-  for (const SeqId id : ids_) house_.engine.Cancel(id);
+  const HeldModel model = held();
+  if (model == nullptr) return;  // it is over
+  for (const SeqId id : ids_) model->engine.Cancel(id);
 }
 
 void Exchange::Ping(Time now, const EngineSnapshot& snapshot) {
@@ -124,17 +153,21 @@ void Exchange::Ping(Time now, const EngineSnapshot& snapshot) {
     }
     // Also a line for people with curl.
     if (is_silent) {
-      reply_->Write(Printf(": %d of %d prompt tokens\n", row.num_computed, row.num_prompt));
+      reply_->Write(Comment(Printf("%d of %d prompt tokens", row.num_computed, row.num_prompt)));
     }
   }
   if (!is_silent) return;
   last_write_ = now;
-  reply_->Write(writer_->Ping());
+  std::string ping = writer_->Ping();
+  // No empty line after a comment: once they saw an id, OpenAI's Python client takes it for an
+  // event.
+  if (ping.starts_with(": ") && ping.ends_with("\n\n")) ping.pop_back();
+  reply_->Write(std::move(ping));
 }
 
 bool Exchange::is_done() const {
   const MutexLock lock(mu_);
-  return is_over_ && (is_gone_ || reply_->unsent_bytes() == 0);
+  return is_over_ && (is_gone_ || reply_->unheard_bytes() == 0);
 }
 
 void Exchange::Name(std::unordered_map<SeqId, SequenceName>& names) const {
@@ -142,13 +175,15 @@ void Exchange::Name(std::unordered_map<SeqId, SequenceName>& names) const {
   if (!has_begun_) return;  // ids_ is being filled
   for (const SeqId id : ids_) {
     const auto found = names.find(id);
-    if (found != names.end()) found->second = {form_.request_id, form_.key_id, form_.dialect};
+    if (found != names.end())
+      found->second = {form_.request_id, form_.key_id, form_.dialect->name()};
   }
 }
 
 int Exchange::Room(int choice) const {
   if (form_.streams && reply_->unsent_bytes() > kMaxUnsentBytes) return 0;
   const MutexLock lock(mu_);
+  if (is_abandoned_) return 0;
   const auto pending = static_cast<int>(news_[static_cast<size_t>(choice)].pending.size());
   return kMaxPending - std::min(kMaxPending, pending);
 }
@@ -187,10 +222,28 @@ void Exchange::Schedule() {
     if (is_scheduled_ || !has_begun_ || is_over_) return;
     is_scheduled_ = true;
   }
-  house_.workers.Post([self = shared_from_this()] { self->Work(); });
+  house_.workers.Post(form_.client, [self = shared_from_this()] { self->Work(); });
 }
 
 void Exchange::Work() {
+  WithinMemoryOr([this] { WorkWithin(); }, [this] { RunOut(); });
+}
+
+void Exchange::RunOut() {
+  const auto tell = [this] {
+    if (is_closing_) return Cut();
+    Cancel();
+    ApiError error = OutOfMemory();
+    error.request_id = form_.request_id;
+    if (form_.streams) return Close(error.status, error.code, writer_->Fail(error), {}, "");
+    Close(error.status, error.code, "", {{"retry-after", "1"}},
+          form_.dialect->DescribeError(error));
+  };
+  WithinMemoryOr(tell, [this] { Cut(); });
+}
+
+void Exchange::WorkWithin() {
+  const StageClock clock(form_.account.get(), Stage::kWrite);
   while (true) {
     std::string bytes;
     bool found = false;
@@ -247,13 +300,19 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
   Choice& choice = choices_[static_cast<size_t>(index)];
   Turn& turn = choice.turn;
   const bool was_stopped = turn.is_stopped();
-  if (!choice.has_prompt) bytes += TellPrompt(index);
-  std::vector<Delta> deltas;
-  for (const TokenEvent& event : tokens) turn.Feed(event.token, event.logprobs.get(), deltas);
-  if (record) turn.Finish(deltas);
-  for (const Delta& delta : deltas) bytes += writer_->Add(index, delta);
+  if (!choice.has_prompt) bytes += event_ids_.NumberChosen(index, TellPrompt(index));
+  for (const TokenEvent& event : tokens) {
+    Note(event);
+    bytes += TellToken(index, event.token, event.logprobs.get());
+  }
+  if (record) {
+    std::vector<Delta> deltas;
+    turn.Finish(deltas);
+    bytes += TellDeltas(index, deltas);
+  }
+  ChargeKept();
   // A stop string ends the reply here; the engine need not know why.
-  if (turn.is_stopped() && !was_stopped) house_.engine.Cancel(ids_[static_cast<size_t>(index)]);
+  if (turn.is_stopped() && !was_stopped) held()->engine.Cancel(ids_[static_cast<size_t>(index)]);
   if (!record) return false;
   choice.is_ended = true;
   std::vector<float> embedding;
@@ -272,7 +331,7 @@ bool Exchange::Advance(int index, std::vector<TokenEvent> tokens,
     end.why = ChoiceEnd::Why::kToolCalls;
   }
   if (turn.is_stopped() || record->finish == Finish::kStop || record->finish == Finish::kLength) {
-    bytes += writer_->EndChoice(index, end);
+    bytes += event_ids_.NumberChosen(index, writer_->EndChoice(index, end));
   }
   return true;
 }
@@ -285,12 +344,21 @@ std::vector<HttpHeader> Exchange::Headers() const {
   if (!form_.neutralised.empty()) {
     headers.push_back({"x-hearth-neutralised", form_.neutralised});
   }
+  if (form_.has_generic_tools) headers.push_back({"x-hearth-tools", "generic"});
+  if (!form_.ignored_fields.empty()) {
+    headers.push_back({"x-hearth-ignored-fields", form_.ignored_fields});
+  }
   if (form_.hold != nullptr) {
     for (HttpHeader& header : RateHeaders(form_.hold->standing(SteadyClock().now_us()))) {
       headers.push_back(std::move(header));
     }
   }
   return headers;
+}
+
+std::string Exchange::Comment(const std::string& text) const {
+  const bool has_comments = std::string_view(writer_->stream_type()) == kServerSentEvents;
+  return has_comments ? ": " + text + "\n" : "";
 }
 
 std::vector<HttpHeader> Exchange::CacheHeaders() const {
@@ -304,27 +372,34 @@ std::vector<HttpHeader> Exchange::CacheHeaders() const {
 
 void Exchange::End(std::string bytes) {
   TurnUsage usage;
+  usage.total_us =
+      static_cast<int64_t>(SecondsBetween(form_.arrived, std::chrono::steady_clock::now()) * 1e6);
   {
     const MutexLock lock(mu_);
+    const RequestRecord& first = *news_[0].record;
+    const int64_t told_us = first.first_token_us > 0 ? first.first_token_us : first.ended_us;
+    usage.prompt_us = told_us - first.started_us;
+    usage.reply_us = first.ended_us - told_us;
     for (size_t i = 0; i < choices_.size(); ++i) {
       const RequestRecord& record = *news_[i].record;
       usage.completion_tokens += choices_[i].turn.num_tokens();
       usage.reasoning_tokens += choices_[i].turn.num_reasoning_tokens();
       if (i % static_cast<size_t>(form_.choices_per_prompt) != 0) continue;
       usage.prompt_tokens += record.num_prompt;
-      usage.cached_tokens += record.num_cached;
+      usage.cached_tokens += std::min(record.num_cached, record.num_prompt);
     }
   }
-  bytes += writer_->End(usage);
+  // What it was when the reply began: a client that comes back is told the same.
+  if (num_cached_ >= 0) usage.cached_tokens = std::min(num_cached_, usage.prompt_tokens);
+  bytes += event_ids_.NumberWhole(writer_->End(usage));
   std::vector<HttpHeader> report = CacheHeaders();
   const std::string trouble = writer_->trouble();
   if (!trouble.empty()) report.push_back({"x-hearth-warning", trouble});
   if (!form_.streams) return Close(200, trouble, "", std::move(report), writer_->Whole(usage));
   // The head of a stream is long gone: comments are the one place left.
   std::string comments;
-  for (const HttpHeader& header : report)
-    comments += ": " + header.name + ": " + header.value + "\n";
-  Close(200, trouble, comments + "\n" + bytes, {}, "");
+  for (const HttpHeader& header : report) comments += Comment(header.name + ": " + header.value);
+  Close(200, trouble, comments + bytes, {}, "");
 }
 
 // A stream that has begun says so in an error event and lacks its last one; a whole answer has its
@@ -336,12 +411,13 @@ void Exchange::EndBadly(const RequestRecord& record, std::string bytes) {
   if (form_.streams) return Close(error.status, error.code, bytes + writer_->Fail(error), {}, "");
   std::vector<HttpHeader> headers;
   if (error.retry_after_s > 0) headers.push_back({"retry-after", "1"});
-  Close(error.status, error.code, "", std::move(headers), form_.describe_error(error));
+  Close(error.status, error.code, "", std::move(headers), form_.dialect->DescribeError(error));
 }
 
 void Exchange::Close(int status, const std::string& error_code, std::string last_event,
                      std::vector<HttpHeader> headers, std::string body) {
-  TurnOutcome outcome{form_.dialect,
+  is_closing_ = true;
+  TurnOutcome outcome{form_.dialect->name(),
                       form_.request_id,
                       form_.key_id,
                       form_.traceparent,
@@ -352,34 +428,51 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
                       0,
                       0,
                       SecondsBetween(form_.arrived, std::chrono::steady_clock::now()),
-                      form_.neutralised};
+                      form_.neutralised,
+                      form_.ignored_fields,
+                      form_.choices_per_prompt};
   // Before the last byte: a client that asks again at once must find its place free.
   if (form_.hold != nullptr) {
-    int64_t generated = 0;
+    auto generated = -static_cast<int64_t>(form_.said.size());
     for (const Choice& choice : choices_) generated += choice.turn.num_tokens();
     form_.hold->End(generated, SteadyClock().now_us());
   }
   for (HttpHeader& header : Headers()) headers.push_back(std::move(header));
   headers.push_back({"content-type", "application/json"});
+  outcome.again = form_.again;
+  outcome.num_from_journal = static_cast<int>(form_.said.size());
+  outcome.num_recomputed = num_recomputed_;
   {
     const MutexLock lock(mu_);
     for (const Choice& choice : choices_) {
       outcome.num_reasoning_tokens += choice.turn.num_reasoning_tokens();
       outcome.num_calls += choice.turn.num_calls();
     }
-    for (News& news : news_) {
+    for (const News& news : news_) {
       if (news.record) outcome.records.push_back(*news.record);
-      news.pending.clear();
     }
-    if (form_.streams) {
-      reply_->Write(std::move(last_event));
-      reply_->End();
-    } else {
-      reply_->Send(status, std::move(headers), std::move(body));
-    }
-    is_over_ = true;
   }
+  if (form_.notes != nullptr) form_.notes->Put();
+  // Before the last byte too: who has the answer finds it counted and logged.
   if (house_.observer != nullptr) house_.observer->OnEnd(outcome);
+  if (form_.flight != nullptr) form_.flight->Land();
+  // What looks into the model goes before the model may; it is given back after the lock.
+  choices_.clear();
+  HeldModel model;
+  const MutexLock lock(mu_);
+  model.swap(held_);
+  for (News& news : news_) news.pending.clear();
+  if (form_.streams) {
+    reply_->Write(std::move(last_event));
+    reply_->End();
+  } else {
+    reply_->Send(status, std::move(headers), std::move(body));
+  }
+  is_over_ = true;
+  if (form_.account != nullptr) {
+    form_.account->Set(Held::kPrompt, 0);
+    form_.account->Set(Held::kKept, 0);
+  }
 }
 
 }  // namespace hearth

@@ -21,14 +21,19 @@ class ReplyMasks {
   static Result<std::unique_ptr<ReplyMasks>> Make(const Tokenizer& tokenizer,
                                                   const std::vector<Token>& stop_tokens,
                                                   const TextReplyStyle& style);
+  // Whether its schemas are within limits: quick, and asked before anybody renders them.
+  static Status Check(const TurnRequest& request);
   // Null when any text is a reply. An error names the field that cannot be enforced. Compiles: call
-  // it where requests are read.
-  Result<std::unique_ptr<TokenMask>> New(const TurnRequest& request);
+  // it where requests are read. `owner`: whose compiled grammars may be used.
+  Result<std::unique_ptr<TokenMask>> New(const TurnRequest& request, const std::string& owner = {});
+  GrammarCompilerCounts counts() const { return compiler_.counts(); }
 
  private:
   ReplyMasks(const Tokenizer& tokenizer, std::vector<Token> stop_tokens, TextReplyStyle style,
              std::shared_ptr<const GrammarVocabulary> vocabulary);
-  Result<std::shared_ptr<const Grammar>> AnswerGrammar(const AnswerShape& answer);
+  Result<std::shared_ptr<const Grammar>> AnswerGrammar(const AnswerShape& answer,
+                                                       const std::string& owner);
+  Result<std::unique_ptr<TokenMask>> NewFor(const TurnRequest& request, const std::string& owner);
 
   const Tokenizer& tokenizer_;
   const std::vector<Token> stop_tokens_;
@@ -37,6 +42,8 @@ class ReplyMasks {
   std::unique_ptr<HarmonyMasks> harmony_;
 };
 
+// False when its reply may be anything, whatever masks there are.
+bool NeedsMask(const TurnRequest& request);
 // The field that a request's mask holds its reply to, for errors.
 std::string MaskField(const TurnRequest& request);
 // What cannot be enforced: always the client's to change, whatever the grammar engine ran out of.

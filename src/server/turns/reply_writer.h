@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dialect is: how its JSON becomes a TurnRequest, and how a reply becomes its JSON or its
-// server-sent events. Everything between the two is shared (turn_service.h, exchange.h).
+// How a reply becomes a dialect's JSON or its server-sent events, and what a writer is told.
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "http/message.h"
 #include "server/turns/api_error.h"
+#include "server/turns/event_ids.h"
 #include "server/turns/turn.h"
-#include "server/turns/turn_request.h"
 namespace hearth {
 
 // Sums over all choices; the prompt counts once per prompt.
@@ -20,6 +15,9 @@ struct TurnUsage {
   int prompt_tokens = 0, completion_tokens = 0;
   int cached_tokens = 0;     // of prompt_tokens
   int reasoning_tokens = 0;  // of completion_tokens
+  int64_t total_us = 0;      // from the request's arrival
+  // Of the first reply: its prompt from its start to the first token, and from there to its end.
+  int64_t prompt_us = 0, reply_us = 0;
 };
 
 struct ChoiceEnd {
@@ -42,6 +40,9 @@ struct ReplyFacts {
   int64_t created_s = 0;
   int num_prompt = 0;                     // tokens of all prompts
   std::vector<EchoedPrompt> echoes = {};  // one per prompt, when the reply begins with it
+  // For dialects whose events go another way than the exchange's (see event_ids.h).
+  std::string event_seal = {};
+  EventCursor seen = {};
 };
 
 // How much of a prompt is read.
@@ -50,9 +51,11 @@ struct PromptProgress {
   int processed = 0;  // the cached ones included
 };
 
+inline constexpr const char* kServerSentEvents = "text/event-stream";
+
 // Writes one reply. The same calls are made whether the client wants a stream or not: without one
 // the bytes are thrown away and Whole is sent, so that the two can never differ. What it returns
-// are whole server-sent events, or nothing.
+// are whole server-sent events (or whole pieces of what its stream is), or nothing.
 // Thread: one at a time.
 class ReplyWriter {
  public:
@@ -69,34 +72,18 @@ class ReplyWriter {
   virtual std::string End(const TurnUsage& usage) = 0;  // after the last EndChoice
   // The stream ends here and is not whole. Nothing follows.
   virtual std::string Fail(const ApiError& error) = 0;
+  // What its stream is. Comments, which only server-sent events have, are left out of others.
+  virtual const char* stream_type() const { return kServerSentEvents; }
   // Thread: any, at any time.
   virtual std::string Ping() const { return ": ping\n\n"; }
   // For those who asked for it, while the prompt is read. Thread: as Ping.
   virtual std::string Progress(const PromptProgress&) const { return ""; }
+  // Whether a stream's end repeats what was added, so that all of it is kept until then.
+  virtual bool keeps_stream() const { return false; }
   // Everything that was added, as the JSON of one body. After End.
   virtual std::string Whole(const TurnUsage& usage) = 0;
   // What did not work beside a reply that did: a word for headers and logs. After End.
   virtual std::string trouble() const { return ""; }
 };
-
-struct Dialect {
-  std::string name;  // "chat": for metrics and logs
-  // Fails with the field at fault. `http` is for headers and captures.
-  std::function<ApiResult<TurnRequest>(Json body, const HttpRequest& http)> read;
-  // Called when everything about the request is known to be right, before it is let in.
-  std::function<std::unique_ptr<ReplyWriter>(const TurnRequest&, const ReplyFacts&)> write;
-  std::function<std::string(const ApiError&)> describe_error;  // the JSON of a refusal
-  // Where the reply is written instead of to its client, for one that goes on without; called
-  // before `write`. Null: nowhere else.
-  std::function<ApiResult<std::shared_ptr<HttpReply>>(const TurnRequest&, const ReplyFacts&,
-                                                      std::shared_ptr<HttpReply>)>
-      detach = {};
-};
-
-// "data: {…}\n\n", or with a name "event: name\ndata: {…}\n\n".
-std::string AsEvent(const Json& json);
-std::string AsEvent(const std::string& name, const Json& json);
-// What chunks of OpenAI's forms say under `prompt_progress`.
-Json ProgressAsJson(const PromptProgress& progress);
 
 }  // namespace hearth

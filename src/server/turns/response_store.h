@@ -3,14 +3,17 @@
 // SQLite, within bounds, and each visible only to the key it was made with.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
-#include "server/access/sealed_text.h"
+#include "server/access/encrypted_text.h"
+#include "server/turns/clock_watch.h"
 struct sqlite3;
 namespace hearth {
 
@@ -19,6 +22,15 @@ struct StoreLimits {
   int64_t max_bytes = int64_t{256} << 20;  // of texts
   int64_t max_age_s = int64_t{30} * 24 * 3600;
   int max_chain = 1000;  // responses that build on each other
+  // Of their texts together: several times what the longest context can say, tools repeated in
+  // each.
+  int64_t max_chain_bytes = int64_t{16} << 20;
+  // How exactly it is known when a response was last used. Writing that down writes the whole
+  // response again, which must not be had for every request.
+  int64_t use_precision_s = 60;
+  // Nothing is deleted for its age until the clock went evenly for this long: what a wrong date
+  // would have deleted is back when the date is (an hour: time daemons need minutes).
+  int64_t settle_s = 3600;
 };
 
 struct StoreCounts {
@@ -32,10 +44,13 @@ struct StoredResponse {
   std::string response;         // JSON: the whole object
 };
 
-// Beyond a bound whatever was not used for the longest time goes. Thread: any.
+// Beyond a bound something of whoever holds most goes: what that key did not use for the longest
+// time. So no key can push out what another keeps, as long as it keeps less itself. Thread: any.
 class ResponseStore {
  public:
-  // An empty path keeps everything in memory, for as long as the process runs.
+  // An empty path keeps everything in memory, for as long as the process runs. The file, and what
+  // SQLite makes beside it, is its owner's alone. kUnsupported: a newer version made it; it is left
+  // as it is.
   static Result<std::unique_ptr<ResponseStore>> Open(const std::string& path,
                                                      const StoreLimits& limits = {});
   ~ResponseStore();
@@ -45,7 +60,8 @@ class ResponseStore {
   // cannot tell which.
   Result<std::optional<StoredResponse>> Get(const std::string& tenant, const std::string& id,
                                             int64_t now_s);
-  // The response and those before it, the first one first. kNotFound when one of them is gone.
+  // The response and those before it, the first one first. kNotFound when one of them is gone;
+  // kExhausted or kInvalid when they are too many or too long. Others may use the store in between.
   Result<std::vector<StoredResponse>> Chain(const std::string& tenant, const std::string& id,
                                             int64_t now_s);
   // Whether there was one.
@@ -54,26 +70,42 @@ class ResponseStore {
   int64_t count() const { return counts().responses; }
   int64_t bytes() const { return counts().bytes; }
   // For thoughts that clients keep: lives as long as what is stored.
-  const SealKey& seal_key() const { return seal_key_; }
+  const CipherKey& cipher_key() const { return cipher_key_; }
 
  private:
   struct Statement;
-  ResponseStore(sqlite3* db, const StoreLimits& limits) : db_(db), limits_(limits) {}
+  ResponseStore(std::string path, const StoreLimits& limits)
+      : path_(std::move(path)), limits_(limits), clock_(limits.settle_s) {}
+  Status Connect() HEARTH_REQUIRES(mu_);
+  Status Heal() HEARTH_REQUIRES(mu_);
+  Status Complain(const char* doing) HEARTH_REQUIRES(mu_);
   Status Run(const char* sql) HEARTH_REQUIRES(mu_);
+  Status CheckFormat() HEARTH_REQUIRES(mu_);
   Status Count() HEARTH_REQUIRES(mu_);
-  Status ReadSealKey() HEARTH_REQUIRES(mu_);
+  Status ReadCipherKey() HEARTH_REQUIRES(mu_);
   Status Insert(const std::string& tenant, const StoredResponse& response, int64_t now_s)
       HEARTH_REQUIRES(mu_);
   Status Evict(int64_t now_s) HEARTH_REQUIRES(mu_);
+  std::string Greediest() const HEARTH_REQUIRES(mu_);
+  Result<int64_t> ChainBytes(const std::string& tenant, const std::string& id, int64_t now_s)
+      HEARTH_EXCLUDES(mu_);
+  Status EvictOld(int64_t now_s) HEARTH_REQUIRES(mu_);
   Result<std::optional<StoredResponse>> Find(const std::string& tenant, const std::string& id,
                                              int64_t now_s) HEARTH_REQUIRES(mu_);
   Result<int64_t> Remove(const char* sql, const std::vector<std::string>& texts,
                          const std::vector<int64_t>& numbers) HEARTH_REQUIRES(mu_);
 
   mutable Mutex mu_;
-  sqlite3* const db_ HEARTH_PT_GUARDED_BY(mu_);
+  const std::string path_;  // empty: in memory
+  sqlite3* db_ HEARTH_GUARDED_BY(mu_) = nullptr;
+  bool is_hurt_ HEARTH_GUARDED_BY(mu_) = false;  // and should be opened again
   const StoreLimits limits_;
-  SealKey seal_key_{};  // fixed by Open
+  ClockWatch clock_ HEARTH_GUARDED_BY(mu_);
+  CipherKey cipher_key_{};  // fixed by Open
+  struct Holding {
+    int64_t count = 0, bytes = 0;
+  };
+  std::map<std::string, Holding> holdings_ HEARTH_GUARDED_BY(mu_);  // by tenant
   int64_t count_ HEARTH_GUARDED_BY(mu_) = 0;
   int64_t bytes_ HEARTH_GUARDED_BY(mu_) = 0;
   int64_t failures_ HEARTH_GUARDED_BY(mu_) = 0;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "testing/temp_dir.h"
 
@@ -38,7 +39,11 @@ TEST(ResponseStore, GivesBackWhatItTook) {
   EXPECT_EQ((*got)->input, put.input);
   EXPECT_EQ((*got)->response, put.response);
   EXPECT_EQ(store->counts().failures, 0);
-  EXPECT_FALSE(store->Put("t'", put, 100).ok()) << "an id is taken once";
+  EXPECT_TRUE(store->Put("t'", put, 100).ok()) << "a reply that was computed again";
+  EXPECT_EQ(store->counts().failures, 0);
+  StoredResponse other = put;
+  other.response = "{}";
+  EXPECT_FALSE(store->Put("t'", other, 100).ok()) << "an id is taken once";
   EXPECT_EQ(store->counts().failures, 1) << "and nobody can miss that";
   EXPECT_EQ(store->count(), 1);
 }
@@ -74,7 +79,8 @@ TEST(ResponseStore, FollowsChains) {
 }
 
 TEST(ResponseStore, KeepsItsBounds) {
-  auto store = Open({.max_count = 3, .max_bytes = 100, .max_age_s = 50});
+  auto store = Open(
+      {.max_count = 3, .max_bytes = 100, .max_age_s = 50, .use_precision_s = 1, .settle_s = 0});
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(store->Put("t", Some(std::to_string(i)), 100 + i).ok());
   }
@@ -93,19 +99,116 @@ TEST(ResponseStore, KeepsItsBounds) {
   EXPECT_EQ(store->bytes(), 10);
 }
 
+TEST(ResponseStore, TakesFromWhoHoldsMost) {
+  auto store = Open({.max_count = 100, .max_bytes = 100});
+  ASSERT_TRUE(store->Put("anna", Some("a"), 1).ok());
+  for (int i = 0; i < 70; ++i) {
+    ASSERT_TRUE(store->Put("bert", Some("b" + std::to_string(i)), 2 + i).ok());
+  }
+  EXPECT_TRUE(Has(*store, "anna", "a", 99)) << "the oldest of all, and not hers to lose";
+  EXPECT_EQ(store->count(), 10);
+  EXPECT_TRUE(Has(*store, "bert", "b69", 99));
+  // Who comes later gets room as well, until all hold the same.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(store->Put("carl", Some("c" + std::to_string(i)), 100).ok());
+  }
+  int carls = 0, berts = 0;
+  for (int i = 0; i < 70; ++i) {
+    berts += Has(*store, "bert", "b" + std::to_string(i)) ? 1 : 0;
+    carls += Has(*store, "carl", "c" + std::to_string(i)) ? 1 : 0;
+  }
+  EXPECT_TRUE(Has(*store, "anna", "a"));
+  EXPECT_GE(berts, 4);
+  EXPECT_GE(carls, 4);
+}
+
+TEST(ResponseStore, TakesByCountAsWell) {
+  auto store = Open({.max_count = 4, .max_bytes = 1000});
+  ASSERT_TRUE(store->Put("anna", Some("a"), 1).ok());
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(store->Put("bert", Some(std::to_string(i)), 2).ok());
+  EXPECT_EQ(store->count(), 4);
+  EXPECT_TRUE(Has(*store, "anna", "a"));
+  ASSERT_TRUE(*store->Delete("bert", "8"));
+  EXPECT_EQ(store->count(), 3) << "what is deleted is counted off its key";
+  ASSERT_TRUE(store->Put("bert", Some("x"), 3).ok());
+  EXPECT_EQ(store->count(), 4);
+}
+
+TEST(ResponseStore, KnowsWhoHoldsWhatAfterARestart) {
+  const testing::TempDir dir;
+  const std::string path = dir.Path("responses.db");
+  auto first = Open({}, path);
+  ASSERT_TRUE(first->Put("anna", Some("a"), 1).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(first->Put("bert", Some(std::to_string(i)), 2).ok());
+  first.reset();
+  auto again = Open({.max_count = 4}, path);
+  ASSERT_TRUE(again->Put("bert", Some("b"), 3).ok());
+  EXPECT_TRUE(Has(*again, "anna", "a"));
+  EXPECT_EQ(again->count(), 4);
+}
+
+TEST(ResponseStore, RefusesChainsThatAreTooLongToHold) {
+  auto store = Open({.max_chain_bytes = 25});
+  ASSERT_TRUE(store->Put("t", Some("a"), 1).ok());
+  ASSERT_TRUE(store->Put("t", Some("b", "a"), 2).ok());
+  EXPECT_TRUE(store->Chain("t", "b", 3).ok());
+  ASSERT_TRUE(store->Put("t", Some("c", "b"), 3).ok());
+  const Status status = store->Chain("t", "c", 4).status();
+  EXPECT_EQ(status.code(), Code::kInvalid);
+  EXPECT_THAT(status.message(), HasSubstr("30 bytes; the limit is 25"));
+}
+
 TEST(ResponseStore, OutlivesItsProcess) {
   const testing::TempDir dir;
   const std::string path = dir.Path("responses.db");
   auto first = Open({}, path);
   ASSERT_TRUE(first->Put("t", Some("a"), 1).ok());
-  const SealKey key = first->seal_key();
+  const CipherKey key = first->cipher_key();
   first.reset();
   auto again = Open({}, path);
   EXPECT_EQ(again->count(), 1);
-  EXPECT_EQ(again->seal_key(), key) << "what clients keep can still be opened";
-  EXPECT_NE(Open()->seal_key(), key);
+  EXPECT_EQ(again->cipher_key(), key) << "what clients keep can still be opened";
+  EXPECT_NE(Open()->cipher_key(), key);
   EXPECT_TRUE(Has(*again, "t", "a"));
   EXPECT_FALSE(ResponseStore::Open(dir.Path("no/such")).ok());
+}
+
+TEST(ResponseStore, AClockThatJumpsDeletesNothing) {
+  constexpr int64_t kNow = 1'700'000'000, kWrong = 4'000'000'000;
+  auto store = Open();
+  ASSERT_TRUE(store->Put("t", Some("a"), kNow).ok());
+  ASSERT_TRUE(store->Put("t", Some("b"), kWrong).ok()) << "which looks for what is too old";
+  EXPECT_FALSE(Has(*store, "t", "a", kWrong)) << "on that day it would be too old";
+  EXPECT_EQ(store->count(), 2);
+  ASSERT_TRUE(store->Put("t", Some("c"), kNow + 60).ok());
+  EXPECT_TRUE(Has(*store, "t", "a", kNow + 60));
+}
+
+TEST(ResponseStore, WhatIsFromTheFutureIsFromToday) {
+  auto store = Open({.max_age_s = 100, .settle_s = 0});
+  ASSERT_TRUE(store->Put("t", Some("a"), 9'000'000).ok());
+  ASSERT_TRUE(store->Put("t", Some("b"), 1'000).ok());
+  EXPECT_TRUE(Has(*store, "t", "a", 1'050));
+  ASSERT_TRUE(store->Put("t", Some("c"), 1'101).ok());
+  EXPECT_FALSE(Has(*store, "t", "a", 1'101));
+  EXPECT_EQ(store->count(), 1);
+}
+
+TEST(ResponseStore, IsItsOwnersAlone) {
+  const testing::TempDir dir;
+  dir.Write("old.db", "");  // as it was made before: readable by all
+  ASSERT_EQ(::chmod(dir.Path("old.db").c_str(), 0644), 0);
+  for (const char* name : {"new.db", "old.db"}) {
+    const mode_t before = ::umask(022);
+    auto store = Open({}, dir.Path(name));
+    ASSERT_TRUE(store->Put("t", Some("a"), 1).ok());
+    ::umask(before);
+    for (const char* end : {"", "-wal", "-shm"}) {
+      struct stat info{};
+      ASSERT_EQ(::stat((dir.Path(name) + end).c_str(), &info), 0) << name << end;
+      EXPECT_EQ(info.st_mode & 0777, 0600u) << name << end;
+    }
+  }
 }
 
 }  // namespace

@@ -25,54 +25,73 @@ void AddLevel(const char* what, const RateLimiter::Level& level, std::vector<Htt
   out.push_back({prefix + "reset" + suffix, AsDuration(level.reset_s)});
 }
 
-}  // namespace
-
-std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
-                                     const std::vector<std::vector<Token>>& prompts,
-                                     TurnRequest& turn) {
-  // The larger number is the less urgent class.
-  turn.priority = std::max(turn.priority, limits.max_priority);
-  const size_t replies = prompts.size() * static_cast<size_t>(turn.num_choices);
-  if (limits.max_concurrent > 0 && replies > static_cast<size_t>(limits.max_concurrent)) {
-    return BadField("n",
-                    Printf("this key may have %lld replies at a time, the request asks for %zu",
-                           static_cast<long long>(limits.max_concurrent), replies));
-  }
-  const int64_t most = limits.max_tokens_per_request;
-  if (most == 0) return std::nullopt;
-  size_t longest = 0;
-  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+// A prompt and its reply, with the numbers that a client needs to shorten them.
+ApiStatus CheckLength(const std::string& maximum, int64_t most, size_t prompt,
+                      const TurnRequest& turn) {
   const auto reply = static_cast<size_t>(turn.prompt_only ? 0 : std::max(1, turn.max_tokens));
-  if (longest + reply > static_cast<size_t>(most)) {
-    return TooLong(
-        Printf("This key's maximum is %lld tokens per request", static_cast<long long>(most)),
-        longest, reply, turn.prompt_field);
-  }
-  if (turn.max_tokens == 0) turn.max_tokens = static_cast<int>(most) - static_cast<int>(longest);
-  return std::nullopt;
-}
-
-ApiError TooLong(const std::string& maximum, size_t prompt, size_t reply,
-                 const std::string& field) {
+  if (prompt + reply <= static_cast<size_t>(most)) return {};
   ApiError error;
   error.code = "context_length_exceeded";
-  error.param = field;
+  error.param = turn.prompt_field;
   error.message = maximum + Printf(
                                 ". However, you requested %zu tokens (%zu in the %s, %zu in the "
-                                "completion).",
-                                prompt + reply, prompt, field.c_str(), reply);
+                                "completion). Shorten the %s or ask for fewer tokens.",
+                                prompt + reply, prompt, turn.prompt_field.c_str(), reply,
+                                turn.prompt_field.c_str());
   return error;
 }
 
-std::optional<ApiError> CheckPromptScores(const TurnRequest& request, int64_t num_tokens) {
+// Whether what is asked of prompts of so many tokens in all stays below kMaxPromptScores.
+ApiStatus CheckPromptScores(const TurnRequest& request, int64_t num_tokens) {
   const int num_top = request.sampling.num_prompt_logprobs;
   const int64_t scores = num_tokens * (num_top + 1) * request.num_choices;
-  if (num_top < 0 || scores <= kMaxPromptScores) return std::nullopt;
+  if (num_top < 0 || scores <= kMaxPromptScores) return {};
   return BadField(request.scores_field,
-                  Printf("%lld tokens in the prompt with %d others each, for %d choices, are %lld "
+                  Printf("%lld prompt tokens with %d alternatives each, for %d choices, need %lld "
                          "log-probabilities; the limit is %lld",
                          static_cast<long long>(num_tokens), num_top, request.num_choices,
                          static_cast<long long>(scores), static_cast<long long>(kMaxPromptScores)));
+}
+
+}  // namespace
+
+ApiStatus HoldToLimits(const TurnLimits& limits, const std::vector<std::vector<Token>>& prompts,
+                       TurnRequest& turn) {
+  size_t longest = 0, total = 0;
+  for (const auto& prompt : prompts) {
+    if (prompt.empty()) return BadField(turn.prompt_field, "must not be empty");
+    HEARTH_TRY(
+        CheckLength(Printf("This model's maximum context length is %d tokens", limits.max_context),
+                    limits.max_context, prompt.size(), turn));
+    longest = std::max(longest, prompt.size());
+    total += prompt.size();
+  }
+  // The larger number is the less urgent class.
+  const KeyLimits& key = limits.key;
+  turn.priority = std::max(turn.priority, key.max_priority);
+  const size_t replies = prompts.size() * static_cast<size_t>(turn.num_choices);
+  if (key.max_concurrent > 0 && replies > static_cast<size_t>(key.max_concurrent)) {
+    return BadField("n",
+                    Printf("this key may run %lld replies at a time, but the request asks for %zu",
+                           static_cast<long long>(key.max_concurrent), replies));
+  }
+  const int64_t most = key.max_tokens_per_request;
+  if (most > 0) {
+    HEARTH_TRY(CheckLength(
+        Printf("This key's maximum is %lld tokens per request", static_cast<long long>(most)), most,
+        longest, turn));
+    if (turn.max_tokens == 0) turn.max_tokens = static_cast<int>(most) - static_cast<int>(longest);
+  }
+  return CheckPromptScores(turn, static_cast<int64_t>(total));
+}
+
+ApiStatus CheckTokens(const std::vector<Token>& tokens, int vocab_size, const std::string& field) {
+  for (const Token token : tokens) {
+    if (token >= 0 && token < vocab_size) continue;
+    return BadField(field,
+                    Printf("token %d is outside the vocabulary of %d tokens", token, vocab_size));
+  }
+  return {};
 }
 
 ApiError TooMuch(const RateLimiter::Refusal& refusal) {
@@ -84,7 +103,7 @@ ApiError TooMuch(const RateLimiter::Refusal& refusal) {
   const char* what = refusal.limit == RateLimiter::Limit::kTokens     ? "tokens per minute"
                      : refusal.limit == RateLimiter::Limit::kRequests ? "requests per minute"
                                                                       : "replies at a time";
-  error.message = Printf("This key may have %lld %s. Please try again in %s.",
+  error.message = Printf("Rate limit reached: this key may use %lld %s. Please try again in %s.",
                          static_cast<long long>(refusal.allowed), what,
                          AsDuration(refusal.retry_after_s).c_str());
   return error;

@@ -13,20 +13,24 @@
 #include "server/turns/turn_request.h"
 namespace hearth {
 
-// Holds the turn to what its key may ever ask for: a longer request, or more replies at a time than
-// can be, is a mistake; a better class than the key's is lowered to it, and a reply without a bound
-// gets what is left.
-std::optional<ApiError> HoldToLimits(const KeyLimits& limits,
-                                     const std::vector<std::vector<Token>>& prompts,
-                                     TurnRequest& turn);
+// What a turn is held to.
+struct TurnLimits {
+  int max_context = 0;  // the model's
+  KeyLimits key;
+};
+// Holds the turn to what the model can take and its key may ever ask for: a longer request, more
+// replies at a time than can be, or more log-probabilities of prompts than one reply may hold, is a
+// mistake (`context_length_exceeded` is the code by which agents know that they must shorten the
+// conversation, with exact numbers); a better class than the key's is lowered to it, and a reply
+// without a bound gets what the key has left. Nothing after this checks a length again.
+ApiStatus HoldToLimits(const TurnLimits& limits, const std::vector<std::vector<Token>>& prompts,
+                       TurnRequest& turn);
 
-// The code by which agents know that they must shorten the conversation, with exact numbers.
-ApiError TooLong(const std::string& maximum, size_t prompt, size_t reply, const std::string& field);
+// Ids that a client gave, blamed on `field`. Those of a tokenizer need no look.
+ApiStatus CheckTokens(const std::vector<Token>& tokens, int vocab_size, const std::string& field);
 
 // One reply must not fill the memory: a name, a number and a text for each of these.
 inline constexpr int64_t kMaxPromptScores = 300'000;
-// Whether what is asked of prompts of so many tokens in all stays below that.
-std::optional<ApiError> CheckPromptScores(const TurnRequest& request, int64_t num_tokens);
 
 // 429 with the time to wait.
 ApiError TooMuch(const RateLimiter::Refusal& refusal);

@@ -3,7 +3,6 @@
 // engine, the grammars and the exchange need to know of it.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,6 +12,8 @@
 #include "base/json.h"
 #include "engine/request.h"
 #include "grammar/reply_rules.h"
+#include "sampling/sampling_defaults.h"
+#include "text/chat_format.h"
 #include "text/conversation.h"
 namespace hearth {
 
@@ -38,19 +39,20 @@ struct AnswerShape {
 // A text to go on from, or its tokens.
 using PlainPrompt = std::variant<std::string, std::vector<Token>>;
 
-// What a dialect's reader wants its writer to know.
-struct DialectNotes {
-  virtual ~DialectNotes() = default;
-};
-
 struct TurnRequest {
   std::string model;  // as asked for; empty: whatever is served
   // Either a conversation, or plain prompts of which each has its own choices.
   Conversation conversation;
   std::vector<PlainPrompt> plain_prompts;
+  // Whether a last message of the assistant's is gone on with, or another one begun after it; none:
+  // gone on with where there is one.
+  std::optional<bool> continues = {};
+  std::optional<ReplyStart> start = {};   // of a conversation; filled in by the service
   std::string prompt_field = "messages";  // what a prompt that is too long is blamed on
 
-  SamplingParams sampling;   // stop and end tokens are filled in by the service
+  // What the request does not say stays open (sampling_defaults.h): the service fills in what is
+  // recommended for the model, and the stop and end tokens.
+  SamplingParams sampling = OpenSampling();
   bool has_seed = false;     // without, every choice draws afresh
   int max_tokens = 0;        // 0: as many as fit
   int num_choices = 1;       // of each prompt
@@ -72,7 +74,10 @@ struct TurnRequest {
   Priority priority = Priority::kNormal;
   int64_t timeout_us = 0;
   std::string cache_salt;
-  std::shared_ptr<const DialectNotes> notes;
+  // How long its model stays loaded after it; negative: for ever; none: the server's own.
+  std::optional<double> keep_alive_s = {};
+  // Fields that were taken and change nothing, for a header of the answer: "options.num_gpu".
+  std::vector<std::string> ignored_fields = {};
 };
 
 }  // namespace hearth

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <ctime>
 #include <list>
 #include <random>
@@ -12,10 +11,17 @@
 
 #include "base/mix.h"
 #include "base/mutex.h"
+#include "base/thread_name.h"
 #include "engine/clock.h"
 #include "engine/replies.h"
 #include "server/access/domain.h"
+#include "server/turns/charges.h"
+#include "server/turns/engine_requests.h"
+#include "server/turns/one_model.h"
+#include "server/turns/request_names.h"
 #include "server/turns/turn_limits.h"
+#include "server/turns/turn_service_impl.h"
+#include "server/turns/within_memory.h"
 
 namespace hearth {
 namespace {
@@ -35,124 +41,74 @@ ApiError FromAdmission(const Admission& admission, bool is_draining) {
 }
 
 ApiError TooManyUnread() {
-  ApiError error = FromStatus(Status(Code::kExhausted, "too many requests wait to be read"));
+  ApiError error = FromStatus(Status(
+      Code::kExhausted, "the server is overloaded: too many requests are waiting to be parsed"));
   error.retry_after_s = 1;
   return error;
 }
 
-// Unguessable, so that one client cannot name another's reply.
-std::string NewId() {
-  std::random_device random;
-  return Printf("%08x%08x%08x", random(), random(), random());
+// Two at least: what one client's reply costs (thousands of log-probabilities) is not added to
+// everybody's. More than a few write faster than any engine says tokens.
+int NumWriters() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 2, 8);
 }
 
-// Only what the standard says a traceparent is goes on to logs and answers.
-std::string TraceParent(const HttpRequest& http) {
-  const std::string_view given = http.header("traceparent");
-  const bool is_plain =
-      given.size() == 55 && given.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
-  return is_plain ? std::string(given) : "";
-}
-
-Result<std::vector<Token>> Rendered(const ServedModel& model, const Conversation& conversation,
-                                    const AnswerShape& shape) {
-  const AnswerFormat answer{shape.name, shape.description, shape.schema};
-  const bool is_shown = shape.kind == AnswerShape::Kind::kSchema && !shape.name.empty();
-  return model.format->Render(conversation,
-                              {.date = model.date, .answer = is_shown ? &answer : nullptr});
-}
-
-std::vector<EchoedPrompt> Echoes(const std::vector<PlainPrompt>& given,
-                                 const std::vector<std::vector<Token>>& prompts,
-                                 const Tokenizer& tokenizer) {
-  std::vector<EchoedPrompt> echoes;
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    EchoedPrompt echo;
-    for (const Token token : prompts[i]) echo.pieces.emplace_back(tokenizer.Bytes(token));
-    const TokenizerTraits& traits = tokenizer.traits();
-    const bool is_text = std::holds_alternative<std::string>(given[i]);
-    echo.num_hidden = is_text && traits.add_bos && traits.bos ? 1 : 0;
-    echoes.push_back(std::move(echo));
-  }
-  return echoes;
+// The time that a request waited for its model counts.
+ApiStatus CountWait(const ModelWait* wait, TurnRequest& turn) {
+  if (wait == nullptr) return {};
+  const std::optional<int64_t> left_us = wait->LeftUs(Steady::now());
+  if (!left_us) return TimedOutLoading(turn.model);
+  turn.timeout_us = *left_us;
+  return {};
 }
 
 }  // namespace
 
-struct TurnService::Impl {
-  Impl(Engine& e, ServedModel m, const ServiceOptions& o)
-      : engine(e),
-        model(std::move(m)),
-        options(o),
-        body_limits{.max_bytes = o.max_body_bytes, .max_depth = 64, .max_values = 200'000},
-        readers(1, o.max_unread),
-        writers(1, o.max_unread),
-        house{engine, writers, o.observer, o.ping_every} {
-    std::random_device random;
-    nonce = (uint64_t{random()} << 32) | random();
-    pinger = std::thread([this] { PingAll(); });
-  }
-
-  void PingAll();
-  // One request: `http` was read whole.
-  struct Arrival {
-    HttpRequest http;
-    std::shared_ptr<HttpReply> reply;
-    std::string id, traceparent;
-    Steady::time_point at;
-    KeyLimits limits;
-  };
-  // Null when the key has had enough, and was told so.
-  std::shared_ptr<Arrival> Admit(HttpRequest http, std::shared_ptr<HttpReply> reply,
-                                 const Dialect& dialect) const;
-  HttpReply::Headers LimitHeaders(const Arrival& arrival) const;
-  void Refuse(const Arrival& arrival, const Dialect& dialect, const ApiError& error) const;
-  ApiResult<Json> Body(const HttpRequest& http) const;
-  std::optional<ApiError> Start(const Arrival& arrival, const Dialect& dialect,
-                                const TurnService& service);
-  std::optional<ApiError> Charge(const Arrival& arrival, int num_replies, int num_prompt,
-                                 std::shared_ptr<RateHold>& hold) const;
-  Result<std::vector<Request>> Requests(const TurnRequest& turn,
-                                        std::vector<std::vector<Token>> prompts,
-                                        const KvDomain& domain);
-  std::optional<ApiError> Submit(const std::shared_ptr<Exchange>& exchange,
-                                 const std::vector<Request>& requests, int num_choices);
-
-  Engine& engine;
-  const ServedModel model;
-  const ServiceOptions options;
-  const JsonLimits body_limits;
-  uint64_t nonce = 0;
-  std::atomic<uint64_t> counter{0};
-  Workers readers, writers;
-  const ExchangeHouse house;
-  mutable Mutex mu;
-  CondVar stop;
-  bool is_stopping HEARTH_GUARDED_BY(mu) = false;
-  mutable std::list<std::shared_ptr<Exchange>> live HEARTH_GUARDED_BY(mu);
-  std::thread pinger;
-};
-
 void TurnService::Impl::PingAll() {
-  const MutexLock lock(mu);
-  while (!stop.WaitFor(mu, std::chrono::milliseconds(500),
-                       [this]() HEARTH_REQUIRES(mu) { return is_stopping; })) {
-    live.remove_if([](const std::shared_ptr<Exchange>& exchange) { return exchange->is_done(); });
-    const auto snapshot = engine.snapshot();
-    for (const auto& exchange : live) exchange->Ping(Steady::now(), *snapshot);
+  NameThread("pings");
+  const auto sleep = [this] {
+    const MutexLock lock(mu);
+    return stop.WaitFor(mu, std::chrono::milliseconds(500),
+                        [this]() HEARTH_REQUIRES(mu) { return is_stopping; });
+  };
+  while (!sleep()) {
+    try {
+      EndLate();
+      const MutexLock lock(mu);
+      PingOnce();
+    } catch (const std::bad_alloc&) {  // a sign of life less
+    }
   }
 }
 
-ApiResult<Json> TurnService::Impl::Body(const HttpRequest& http) const {
-  Result<Json> body = ParseJson(http.body, body_limits);
+void TurnService::Impl::PingOnce() {
+  live.remove_if([](const std::shared_ptr<Exchange>& exchange) { return exchange->is_done(); });
+  waiting.remove_if([](const auto& arrival) { return arrival->wait->is_taken(); });
+  PingLive();
+}
+
+void TurnService::Impl::PingLive() {
+  for (const auto& arrival : waiting) arrival->wait->Ping(Steady::now());
+  std::unordered_map<const Engine*, std::shared_ptr<const EngineSnapshot>> seen;
+  for (const auto& exchange : live) {
+    const HeldModel held = exchange->held();
+    if (held == nullptr) continue;
+    auto& snapshot = seen[&held->engine];
+    if (snapshot == nullptr) snapshot = held->engine.snapshot();
+    exchange->Ping(Steady::now(), *snapshot);
+  }
+}
+
+ApiResult<Json> TurnService::Impl::Body(const Arrival& arrival,
+                                        std::vector<std::string>& ignored) const {
+  Result<Json> body = ParseJson(arrival.http.body, body_limits);
   if (!body.ok()) {
-    ApiError error = FromStatus(Status(Code::kInvalid, "the body: " + body.status().message()));
-    error.code = "invalid_json";
-    return error;
+    return NotJson(arrival.http.body, body.status());
   }
   if (body->object() == nullptr) {
     return FromStatus(Status(Code::kInvalid, "the body must be a JSON object"));
   }
+  if (options.unknown_fields == UnknownFields::kWarn) ignored = DropUnknown(*body, arrival.fields);
   return *std::move(body);
 }
 
@@ -161,13 +117,23 @@ HttpReply::Headers TurnService::Impl::LimitHeaders(const Arrival& arrival) const
   return RateHeaders(options.limiter->StandingOf(arrival.http.key_id, SteadyClock().now_us()));
 }
 
+std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::NewArrival(
+    HttpRequest http, std::shared_ptr<HttpReply> reply, std::shared_ptr<const Dialect> dialect,
+    std::span<const Field> fields) const {
+  auto arrival = std::make_shared<Arrival>(Arrival{std::move(http), std::move(reply), NewId(), "",
+                                                   "", Steady::now(), std::move(dialect), fields});
+  arrival->traceparent = TraceParent(arrival->http);
+  arrival->client = ClientOf(arrival->http);
+  arrival->account = AccountOf(arrival->http);
+  return arrival;
+}
+
 // On the connection's thread, before anybody parses the body: a key that floods keeps no reader
 // from others.
 std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::Admit(
-    HttpRequest http, std::shared_ptr<HttpReply> reply, const Dialect& dialect) const {
-  auto arrival = std::make_shared<Arrival>(
-      Arrival{std::move(http), std::move(reply), NewId(), "", Steady::now(), {}});
-  arrival->traceparent = TraceParent(arrival->http);
+    HttpRequest http, std::shared_ptr<HttpReply> reply, std::shared_ptr<const Dialect> dialect,
+    std::span<const Field> fields) const {
+  auto arrival = NewArrival(std::move(http), std::move(reply), std::move(dialect), fields);
   const std::string& key = arrival->http.key_id;
   // Without keys everybody is the machine's owner.
   if (key.empty()) arrival->limits.max_priority = Priority::kUrgent;
@@ -175,63 +141,74 @@ std::shared_ptr<TurnService::Impl::Arrival> TurnService::Impl::Admit(
   arrival->limits = options.limits_of(key);
   const auto refusal = options.limiter->Arrive(key, arrival->limits, SteadyClock().now_us());
   if (!refusal) return arrival;
-  Refuse(*arrival, dialect, TooMuch(*refusal));
+  Refuse(*arrival, TooMuch(*refusal));
   return nullptr;
 }
 
-void TurnService::Impl::Refuse(const Arrival& arrival, const Dialect& dialect,
-                               const ApiError& error) const {
+void TurnService::Impl::Read(const std::shared_ptr<Arrival>& arrival,
+                             std::function<ApiStatus()> work) {
+  const bool taken =
+      readers.Offer(arrival->client, arrival->http.body.size(), [this, arrival, work] {
+        const auto read = [&] {
+          const ApiStatus status = ReadNow(*arrival, work);
+          if (!status.ok()) Refuse(*arrival, status.error());
+        };
+        WithinMemoryOr(read, [&] { arrival->reply->Abort(); });
+      });
+  if (!taken) Refuse(*arrival, TooManyUnread());
+}
+
+ApiStatus TurnService::Impl::ReadNow(Arrival& arrival,
+                                     const std::function<ApiStatus()>& work) const {
+  return WithinMemory([&]() -> ApiStatus {
+    HEARTH_TRY(CheckPresent(*arrival.reply));
+    std::shared_ptr<Flight> flight;
+    if (options.flights != nullptr) {
+      flight = options.flights->Begin(arrival.http.path, arrival.http.body);
+      if (flight == nullptr) return EndedProcesses();
+      arrival.flight = flight;
+    }
+    const ApiStatus status = work();
+    // What goes on is landed by its exchange. The arrival may be another reader's by now, if it
+    // waited for its model.
+    if (flight != nullptr && flight.use_count() <= 2) flight->Land();
+    return status;
+  });
+}
+
+void TurnService::Impl::Refuse(const Arrival& arrival, const ApiError& error) const {
+  // Before the answer leaves: who has it finds it counted and logged.
+  if (options.observer != nullptr) {
+    TurnOutcome outcome;
+    outcome.dialect = arrival.dialect->name();
+    outcome.request_id = arrival.id;
+    outcome.key_id = arrival.http.key_id;
+    outcome.traceparent = arrival.traceparent;
+    outcome.status = error.status;
+    outcome.error_code = error.code.empty() ? error.type : error.code;
+    outcome.seconds = std::chrono::duration<double>(Steady::now() - arrival.at).count();
+    options.observer->OnEnd(outcome);
+  }
   ApiError known = error;
   known.request_id = arrival.id;
+  if (arrival.wait != nullptr && arrival.wait->Fail(known)) return;  // in its stream
   HttpReply::Headers headers = LimitHeaders(arrival);
   if (!arrival.traceparent.empty()) headers.push_back({"traceparent", arrival.traceparent});
-  SendError(*arrival.reply, error, dialect.describe_error(known), arrival.id, std::move(headers));
-  if (options.observer == nullptr) return;
-  TurnOutcome outcome;
-  outcome.dialect = dialect.name;
-  outcome.request_id = arrival.id;
-  outcome.key_id = arrival.http.key_id;
-  outcome.traceparent = arrival.traceparent;
-  outcome.status = error.status;
-  outcome.error_code = error.code.empty() ? error.type : error.code;
-  outcome.seconds = std::chrono::duration<double>(Steady::now() - arrival.at).count();
-  options.observer->OnEnd(outcome);
+  SendError(*arrival.reply, error, arrival.dialect->DescribeError(known), arrival.id,
+            std::move(headers));
 }
 
-// One engine request per prompt.
-Result<std::vector<Request>> TurnService::Impl::Requests(const TurnRequest& turn,
-                                                         std::vector<std::vector<Token>> prompts,
-                                                         const KvDomain& domain) {
-  std::unique_ptr<TokenMask> mask;
-  const bool is_free = turn.prompt_only ||
-                       (turn.sampling.ignores_eos && turn.answer.kind == AnswerShape::Kind::kText &&
-                        turn.conversation.tools.empty());
-  if (model.masks != nullptr && !is_free) {
-    HEARTH_ASSIGN(mask, model.masks->New(turn));
+ApiStatus TurnService::Impl::SubmitAll(Engine& engine, const std::shared_ptr<Exchange>& exchange,
+                                       const std::vector<Request>& requests, int num_choices,
+                                       std::vector<SeqId>& ids) {
+  // Taken before anything is submitted: what runs must be known, or nobody could end it.
+  ids.reserve(requests.size() * static_cast<size_t>(num_choices));
+  std::list<std::shared_ptr<Exchange>> entry{exchange};
+  {
+    // Before, because a server that goes must not miss who is being submitted.
+    const MutexLock lock(mu);
+    live.splice(live.end(), entry);
   }
-  std::vector<Request> requests;
-  for (std::vector<Token>& prompt : prompts) {
-    Request request;
-    request.prompt = std::move(prompt);
-    request.sampling = turn.sampling;
-    request.sampling.eos_tokens = model.format->stop_tokens();
-    if (!turn.has_seed) request.sampling.seed = nonce ^ (++counter * kGoldenRatio);
-    request.max_tokens = turn.max_tokens;
-    request.prompt_only = turn.prompt_only;
-    request.pools = turn.pools;
-    request.priority = turn.priority;
-    request.timeout_us = turn.timeout_us;
-    request.domain = domain;
-    if (mask != nullptr) request.mask = mask->Clone();
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
-
-std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange>& exchange,
-                                                  const std::vector<Request>& requests,
-                                                  int num_choices) {
-  std::vector<SeqId> ids;
   for (const Request& request : requests) {
     std::vector<std::shared_ptr<EventSink>> sinks;
     for (int i = 0; i < num_choices; ++i) {
@@ -240,90 +217,177 @@ std::optional<ApiError> TurnService::Impl::Submit(const std::shared_ptr<Exchange
     }
     const std::vector<Admission> admissions = SubmitReplies(engine, request, sinks);
     if (!admissions.back().ok()) {
-      for (const SeqId id : ids) engine.Cancel(id);
       return FromAdmission(admissions.back(), engine.snapshot()->is_draining);
     }
     for (const Admission& admission : admissions) ids.push_back(admission.id);
   }
-  {
+  return {};
+}
+
+ApiStatus TurnService::Impl::Submit(Engine& engine, const std::shared_ptr<Exchange>& exchange,
+                                    const std::vector<Request>& requests, int num_choices) {
+  std::vector<SeqId> ids;
+  const ApiStatus submitted =
+      WithinMemory([&] { return SubmitAll(engine, exchange, requests, num_choices, ids); });
+  if (!submitted.ok()) {
+    exchange->Abandon();
+    for (const SeqId id : ids) engine.Cancel(id);
     const MutexLock lock(mu);
-    live.push_back(exchange);
+    live.remove(exchange);  // at once: it holds a place of its key
+    return submitted;
   }
   exchange->Begin(std::move(ids));
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> TurnService::Impl::Charge(const Arrival& arrival, int num_replies,
-                                                  int num_prompt,
-                                                  std::shared_ptr<RateHold>& hold) const {
+ApiResult<std::shared_ptr<RateHold>> TurnService::Impl::Charge(const Arrival& arrival,
+                                                               int num_replies,
+                                                               int num_prompt) const {
   const std::string& key = arrival.http.key_id;
-  if (key.empty() || options.limiter == nullptr) return std::nullopt;
+  if (key.empty() || options.limiter == nullptr) return std::shared_ptr<RateHold>();
   const RateLimiter::Asked asked{num_replies, num_prompt, SteadyClock().now_us()};
   if (const auto refusal = options.limiter->Start(key, asked)) return TooMuch(*refusal);
-  hold = std::make_shared<RateHold>(*options.limiter, key, asked);
-  return std::nullopt;
+  return std::make_shared<RateHold>(*options.limiter, key, asked);
 }
 
-std::optional<ApiError> TurnService::Impl::Start(const Arrival& arrival, const Dialect& dialect,
-                                                 const TurnService& service) {
-  ApiResult<Json> body = Body(arrival.http);
-  if (auto* error = std::get_if<ApiError>(&body)) return std::move(*error);
-  ApiResult<TurnRequest> read = dialect.read(std::move(std::get<Json>(body)), arrival.http);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  auto& turn = std::get<TurnRequest>(read);
-  if (auto error = service.CheckModel(turn.model)) return error;
-  std::string neutralised = NeutraliseVolatile(options.neutralise, turn.conversation);
-  auto prompts = service.Prompts(turn);
-  if (auto* error = std::get_if<ApiError>(&prompts)) return std::move(*error);
-  auto& tokens = std::get<std::vector<std::vector<Token>>>(prompts);
-  if (auto error = HoldToLimits(arrival.limits, tokens, turn)) return error;
-  ReplyFacts facts{arrival.id, model.name, model.fingerprint, std::time(nullptr), 0, {}};
-  for (const auto& prompt : tokens) facts.num_prompt += static_cast<int>(prompt.size());
-  if (auto error = CheckPromptScores(turn, facts.num_prompt)) return error;
-  if (turn.echoes) facts.echoes = Echoes(turn.plain_prompts, tokens, *model.tokenizer);
-  Result<std::vector<Request>> requests =
-      Requests(turn, std::move(tokens), DomainOf(arrival.http.key_id, turn.cache_salt, nonce));
-  if (!requests.ok()) return MaskError(requests.status(), turn);
-  Result<StopStrings> stops = StopStrings::Make(turn.stops);
-  if (!stops.ok()) return FromStatus(stops.status());
-  std::vector<Turn> turns;
-  for (size_t i = 0; i < requests->size() * static_cast<size_t>(turn.num_choices); ++i) {
-    turns.emplace_back(
-        turn.plain_prompts.empty() ? model.format->NewReader() : NewPlainReader(*model.tokenizer),
-        *stops, *model.tokenizer);
+// Schemas are held to their limits before anybody writes them into a prompt.
+ApiResult<std::vector<std::vector<Token>>> TurnService::Impl::Prompts(
+    const ServedModel& model, const Arrival& arrival, const TurnRequest& turn) const {
+  HEARTH_TRY(CheckPresent(*arrival.reply));
+  if (model.masks != nullptr && NeedsMask(turn)) {
+    const Status schemas = ReplyMasks::Check(turn);
+    if (!schemas.ok()) return MaskError(schemas, turn);
   }
-  Exchange::Form form{dialect.name,        arrival.id,   arrival.http.key_id,
-                      arrival.traceparent, turn.streams, turn.stops,
-                      turn.num_choices,    arrival.at,   dialect.describe_error};
+  return PromptsOf(model, turn);
+}
+
+// How long a model stays concerns every tenant: with keys only an admin decides it, as with
+// /models/unload. Clients send `keep_alive` with usual requests, which are answered without it.
+ApiStatus TurnService::Impl::CheckKeeping(const HttpRequest& http, Reading& reading) {
+  if (http.key_id.empty() || http.is_admin) return {};
+  if (reading.read.unload_answer && source.CanUnload()) {
+    return ApiError{
+        403, "permission_error", "", "keep_alive", "an admin key is required to unload a model", 0,
+        ""};
+  }
+  std::optional<double>& keep = reading.read.turn.keep_alive_s;
+  if (keep && source.CanUnload()) reading.ignored.push_back("keep_alive");
+  keep.reset();
+  return {};
+}
+
+ApiStatus TurnService::Impl::Start(const std::shared_ptr<Arrival>& arrival) {
+  const StageClock clock(arrival->account.get(), Stage::kRead);
+  auto reading = std::make_shared<Reading>();
+  HEARTH_ASSIGN(const Json body, Body(*arrival, reading->ignored));
+  HEARTH_ASSIGN(reading->read, arrival->dialect->Read(body, arrival->http));
+  HEARTH_TRY(CheckKeeping(arrival->http, *reading));
+  HEARTH_TRY(FindOrigin(*arrival, body, *reading));
+  const TurnRequest& turn = reading->read.turn;
+  if (reading->read.detach || turn.priority == Priority::kIdle) {
+    HEARTH_TRY(source.Check(turn.model));
+    HEARTH_TRY(CheckBackground(arrival->account.get()));
+  }
+  if (reading->read.unload_answer && source.CanUnload()) {
+    HEARTH_TRY(source.Unload(turn.model));
+    SendJson(*arrival->reply, *reading->read.unload_answer);
+    return {};
+  }
+  if (Rejoined(*arrival, *reading)) return {};
+  return WithModel(
+      arrival, {turn.model, turn.keep_alive_s}, PatienceOf(reading),
+      [this, arrival, reading](const HeldModel& held) { return Run(*arrival, *reading, held); });
+}
+
+Exchange::Form TurnService::Impl::FormOf(const Arrival& arrival, const Reading& reading) {
+  const TurnRequest& turn = reading.read.turn;
+  Exchange::Form form{arrival.id, arrival.http.key_id, arrival.traceparent, turn.streams,
+                      turn.stops, turn.num_choices,    arrival.at,          arrival.dialect};
+  form.client = arrival.client;
+  form.account = arrival.account;
   form.mask_field = MaskField(turn);
-  form.neutralised = std::move(neutralised);
+  std::vector<std::string> ignored = reading.ignored;
+  ignored.insert(ignored.end(), turn.ignored_fields.begin(), turn.ignored_fields.end());
+  form.ignored_fields = NamesForHeader(ignored);
+  form.has_generic_tools = turn.start && turn.start->has_generic_calls;
   form.wants_progress = turn.wants_progress;
-  if (auto error = Charge(arrival, static_cast<int>(turns.size()), facts.num_prompt, form.hold)) {
-    return error;
+  form.flight = arrival.flight;
+  return form;
+}
+
+ApiStatus TurnService::Impl::Run(const Arrival& arrival, Reading& reading, const HeldModel& held) {
+  StageClock clock(arrival.account.get(), Stage::kRead);
+  const ServedModel& model = held->model;
+  DialectTurn& read = reading.read;
+  TurnRequest& turn = read.turn;
+  if (read.fit) HEARTH_TRY(read.fit(model, turn));
+  if (read.answer) {
+    SendJson(*arrival.reply, *read.answer);
+    return {};
   }
+  HEARTH_TRY(CountWait(arrival.wait.get(), turn));
+  FillOpen(model.sampling, turn.sampling);
+  std::string neutralised = NeutraliseVolatile(options.neutralise, turn.conversation);
+  HEARTH_TRY(CheckVariables(model, options.unknown_fields, turn.conversation, reading.ignored));
+  if (turn.plain_prompts.empty()) HEARTH_TRY(SettleEnd(turn));
+  clock.Next(Stage::kRender);
+  HEARTH_ASSIGN(std::vector<std::vector<Token>> tokens, Prompts(model, arrival, turn));
+  if (turn.plain_prompts.empty()) {
+    turn.start = model.format->StartOf(turn.conversation, tokens.front());
+  }
+  HEARTH_TRY(HoldToLimits({model.max_context, arrival.limits}, tokens, turn));
+  HEARTH_TRY(SettleOrigin(arrival, model, tokens, reading));
+  ReplyFacts facts = FactsOf(reading, model.name, model.fingerprint);
+  // One that waited for its model has a job of its own by now.
+  if (arrival.wait == nullptr && read.rejoin && read.rejoin(facts, arrival.reply)) return {};
+  for (const auto& prompt : tokens) facts.num_prompt += static_cast<int>(prompt.size());
+  if (turn.echoes) facts.echoes = EchoesOf(*model.tokenizer, turn.plain_prompts, tokens);
+  HEARTH_TRY(ChargePrompt(arrival.account.get(), facts.num_prompt, turn.num_choices));
+  HEARTH_TRY(CheckPresent(*arrival.reply));
+  clock.Next(Stage::kMask);
+  Result<std::vector<Request>> requests = RequestsFor(
+      model, turn, std::move(tokens), DomainOf(arrival.http.key_id, turn.cache_salt, domain_secret),
+      [seed = reading.origin.seed, i = uint64_t{0}]() mutable {
+        return seed ^ (i++ * kGoldenRatio);
+      });
+  if (!requests.ok()) return MaskError(requests.status(), turn);
+  clock.Next(Stage::kRead);
+  HEARTH_ASSIGN(std::vector<Turn> turns, TurnsOf(model, turn, requests->size()));
+  Exchange::Form form = FormOf(arrival, reading);
+  form.neutralised = std::move(neutralised);
+  GoOnFrom(arrival, model, reading, *requests, form);
+  HEARTH_ASSIGN(form.hold, Charge(arrival, static_cast<int>(turns.size()), facts.num_prompt));
+  HEARTH_TRY(CheckPresent(*arrival.reply));
   std::shared_ptr<HttpReply> reply = arrival.reply;
-  if (dialect.detach) {
-    auto detached = dialect.detach(turn, facts, reply);
-    if (auto* error = std::get_if<ApiError>(&detached)) return std::move(*error);
-    reply = std::get<std::shared_ptr<HttpReply>>(std::move(detached));
+  // One that had to wait for its model has been detached since.
+  if (read.detach && arrival.wait == nullptr) {
+    HEARTH_ASSIGN(reply, read.detach(facts, reply));
   }
-  auto exchange = std::make_shared<Exchange>(house, std::move(reply), std::move(turns),
-                                             dialect.write(turn, facts), std::move(form));
-  return Submit(exchange, *requests, turn.num_choices);
+  auto exchange = std::make_shared<Exchange>(house, held, std::move(reply), std::move(turns),
+                                             read.write(turn, facts), std::move(form));
+  return Submit(held->engine, exchange, *requests, turn.num_choices);
 }
 
-std::vector<Token> PlainTokens(const Tokenizer& tokenizer, const std::string& text, bool begins) {
-  std::vector<Token> tokens;
-  const TokenizerTraits& traits = tokenizer.traits();
-  if (begins && traits.add_bos && traits.bos) tokens.push_back(*traits.bos);
-  tokenizer.Encode(text, tokens);
-  return tokens;
+TurnService::TurnService(Engine& engine, ServedModel model, const ServiceOptions& options) {
+  auto one = std::make_unique<OneModel>(engine, std::move(model));
+  ModelSource& source = *one;
+  impl_ = std::make_shared<Impl>(std::move(one), source, options, NumWriters());
 }
 
-TurnService::TurnService(Engine& engine, ServedModel model, const ServiceOptions& options)
-    : impl_(std::make_unique<Impl>(engine, std::move(model), options)) {}
+TurnService::TurnService(ModelSource& source, const ServiceOptions& options)
+    : impl_(std::make_shared<Impl>(nullptr, source, options, NumWriters())) {}
 
 TurnService::~TurnService() {
+  std::list<std::shared_ptr<Impl::Arrival>> waiting;
+  {
+    const MutexLock lock(impl_->mu);
+    waiting.swap(impl_->waiting);
+  }
+  for (const auto& arrival : waiting) {
+    if (!arrival->wait->Take()) continue;
+    impl_->source.Forget(arrival->wait->ticket());
+    impl_->Refuse(*arrival, ShuttingDown());
+  }
   impl_->readers.Stop();
   {
     const MutexLock lock(impl_->mu);
@@ -336,100 +400,72 @@ TurnService::~TurnService() {
   WaitUntilDone(std::chrono::milliseconds(5'000));
 }
 
-void TurnService::AddTurnRoute(Router& router, std::string pattern, Dialect dialect) {
-  const auto shared = std::make_shared<const Dialect>(std::move(dialect));
-  router.Add("POST", std::move(pattern), Auth::kKey,
-             [this, shared](HttpRequest http, std::shared_ptr<HttpReply> reply) {
-               const auto arrival = impl_->Admit(std::move(http), std::move(reply), *shared);
-               if (arrival == nullptr) return;
-               const bool taken = impl_->readers.Offer([this, arrival, shared] {
-                 const auto error = impl_->Start(*arrival, *shared, *this);
-                 if (error) impl_->Refuse(*arrival, *shared, *error);
-               });
-               if (!taken) impl_->Refuse(*arrival, *shared, TooManyUnread());
-             });
-}
-
-void TurnService::AddAnswerRoute(Router& router, std::string pattern, Dialect dialect,
-                                 Answer work) {
-  const auto shared = std::make_shared<const Dialect>(std::move(dialect));
-  router.Add("POST", std::move(pattern), Auth::kKey,
-             [this, shared, work](HttpRequest http, std::shared_ptr<HttpReply> reply) {
-               const auto arrival = impl_->Admit(std::move(http), std::move(reply), *shared);
-               if (arrival == nullptr) return;
-               const bool taken = impl_->readers.Offer([this, arrival, shared, work] {
-                 ApiResult<Json> body = impl_->Body(arrival->http);
-                 ApiResult<Json> answer = std::move(body);
-                 if (auto* json = std::get_if<Json>(&answer)) {
-                   answer = work(std::move(*json), arrival->http);
-                 }
-                 if (const auto* error = std::get_if<ApiError>(&answer)) {
-                   return impl_->Refuse(*arrival, *shared, *error);
-                 }
-                 SendJson(*arrival->reply, std::get<Json>(answer));
-               });
-               if (!taken) impl_->Refuse(*arrival, *shared, TooManyUnread());
-             });
-}
-
-ApiResult<std::vector<Token>> TurnService::Render(Conversation conversation,
-                                                  const AnswerShape& shape) const {
-  NeutraliseVolatile(impl_->options.neutralise, conversation);
-  const ServedModel& model = impl_->model;
-  Result<std::vector<Token>> prompt = Rendered(model, conversation, shape);
-  if (!prompt.ok()) return FromStatus(prompt.status());
-  return *std::move(prompt);
-}
-
-ApiResult<int64_t> TurnService::CountTokens(TurnRequest request) const {
-  if (auto error = CheckModel(request.model)) return *std::move(error);
-  ApiResult<std::vector<Token>> prompt = Render(std::move(request.conversation), request.answer);
-  if (auto* error = std::get_if<ApiError>(&prompt)) return std::move(*error);
-  return static_cast<int64_t>(std::get<std::vector<Token>>(prompt).size());
-}
-
-ApiResult<std::vector<std::vector<Token>>> TurnService::Prompts(const TurnRequest& request) const {
-  const ServedModel& model = impl_->model;
-  std::vector<std::vector<Token>> prompts;
-  for (const PlainPrompt& plain : request.plain_prompts) {
-    std::vector<Token> tokens;
-    if (const auto* given = std::get_if<std::vector<Token>>(&plain)) {
-      tokens = *given;
-    } else {
-      tokens = PlainTokens(*model.tokenizer, std::get<std::string>(plain), true);
+void TurnService::AddRoutes(Router& router, const std::shared_ptr<const Dialect>& dialect) {
+  const std::vector<DialectRoute> routes = dialect->routes();
+  impl_->NoteNamedPaths(routes);
+  for (const DialectRoute& route : routes) {
+    HttpHandler handler = route.handler;
+    if (handler && route.is_slow) {
+      // The same turns among clients as for bodies, but no limit on requests: it asks for no reply.
+      handler = [this, dialect, slow = route.handler](HttpRequest http,
+                                                      std::shared_ptr<HttpReply> reply) {
+        const auto arrival = impl_->NewArrival(std::move(http), std::move(reply), dialect, {});
+        impl_->Read(arrival, [this, arrival, slow]() -> ApiStatus {
+          const StageClock clock(arrival->account.get(), Stage::kStore);
+          if (auto request = impl_->RequestFor(arrival->http)) {
+            return impl_->StartNamed(*arrival, *std::move(request));
+          }
+          slow(arrival->http, arrival->reply);
+          return {};
+        });
+      };
     }
-    for (const Token token : tokens) {
-      if (token >= 0 && token < model.tokenizer->vocab_size()) continue;
-      return BadField(request.prompt_field, Printf("token %d is not in the vocabulary of %d", token,
-                                                   model.tokenizer->vocab_size()));
+    if (!handler && route.endpoint.method == "GET") {
+      handler = [this, dialect, answer = route.answer](const HttpRequest& http,
+                                                       const std::shared_ptr<HttpReply>& reply) {
+        ApiResult<Json> said = answer(*this, JsonObject{}, http);
+        if (said.ok()) return SendJson(*reply, *said);
+        SendError(*reply, said.error(), dialect->DescribeError(said.error()), "");
+      };
+    } else if (!handler) {
+      handler = [this, dialect, shared = std::make_shared<const DialectRoute>(route)](
+                    HttpRequest http, std::shared_ptr<HttpReply> reply) {
+        const auto arrival =
+            impl_->Admit(std::move(http), std::move(reply), dialect, shared->endpoint.fields);
+        if (arrival == nullptr) return;
+        impl_->Read(arrival, [this, arrival, shared]() -> ApiStatus {
+          const bool is_turn = !shared->answer && !shared->model_answer;
+          return is_turn ? impl_->Start(arrival) : impl_->Answer(arrival, *shared, *this);
+        });
+      };
     }
-    if (tokens.empty()) return BadField(request.prompt_field, "must not be empty");
-    prompts.push_back(std::move(tokens));
+    router.Add(route.endpoint.method, route.endpoint.path, route.endpoint.auth, std::move(handler));
   }
-  if (request.plain_prompts.empty()) {
-    auto prompt = Rendered(model, request.conversation, request.answer);
-    if (!prompt.ok()) return FromStatus(prompt.status());
-    prompts.push_back(*std::move(prompt));
-  }
-  const int reply = request.prompt_only ? 0 : std::max(1, request.max_tokens);
-  for (const std::vector<Token>& prompt : prompts) {
-    if (prompt.size() + static_cast<size_t>(reply) > static_cast<size_t>(model.max_context)) {
-      return TooLong(Printf("This model's maximum context length is %d tokens", model.max_context),
-                     prompt.size(), static_cast<size_t>(reply), request.prompt_field);
-    }
-  }
-  return prompts;
 }
 
-std::optional<ApiError> TurnService::CheckModel(const std::string& name) const {
-  if (name.empty() || name == impl_->model.name) return std::nullopt;
-  ApiError error;
-  error.status = 404;
-  error.code = "model_not_found";
-  error.param = "model";
-  error.message =
-      "model " + Quoted(name.substr(0, 80)) + " not found; available: " + impl_->model.name;
-  return error;
+ApiResult<std::vector<Token>> TurnService::Render(const ServedModel& model,
+                                                  TurnRequest request) const {
+  NeutraliseVolatile(impl_->options.neutralise, request.conversation);
+  std::vector<std::string> ignored;
+  HEARTH_TRY(CheckVariables(model, impl_->options.unknown_fields, request.conversation, ignored));
+  HEARTH_TRY(SettleEnd(request));
+  HEARTH_ASSIGN(std::vector<Token> prompt,
+                RenderPrompt(model, request.conversation, request.answer));
+  return prompt;
+}
+
+ApiResult<std::vector<Token>> TurnService::Render(const ServedModel& model,
+                                                  Conversation conversation,
+                                                  const AnswerShape& answer) const {
+  TurnRequest request;
+  request.conversation = std::move(conversation);
+  request.answer = answer;
+  return Render(model, std::move(request));
+}
+
+ApiResult<int64_t> TurnService::CountTokens(const ServedModel& model, TurnRequest request) const {
+  HEARTH_ASSIGN(std::vector<Token> prompt, Render(model, std::move(request)));
+  return static_cast<int64_t>(prompt.size());
 }
 
 std::unordered_map<SeqId, SequenceName> TurnService::NamesOf(
@@ -452,25 +488,6 @@ bool TurnService::WaitUntilDone(std::chrono::milliseconds bound) const {
     if (Steady::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-}
-
-const ServedModel& TurnService::model() const { return impl_->model; }
-
-void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
-               const std::string& request_id, HttpReply::Headers headers) {
-  headers.push_back({"content-type", "application/json"});
-  if (!request_id.empty()) {
-    headers.push_back({"x-request-id", request_id});
-    headers.push_back({"request-id", request_id});
-  }
-  if (error.retry_after_s > 0) {
-    headers.push_back({"retry-after", Printf("%.0f", std::ceil(error.retry_after_s))});
-  }
-  reply.Send(error.status, std::move(headers), body);
-}
-
-void SendJson(HttpReply& reply, const Json& json) {
-  reply.Send(200, {{"content-type", "application/json"}}, WriteJson(json));
 }
 
 }  // namespace hearth

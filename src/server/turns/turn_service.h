@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a request through the house, the same for every dialect: read, render, check, submit,
-// stream. Routes hand it their dialect and their exchange.
+// stream.
 #pragma once
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -12,28 +13,17 @@
 
 #include "engine/engine.h"
 #include "http/router.h"
+#include "server/access/encrypted_text.h"
+#include "server/turns/dialect.h"
 #include "server/turns/exchange.h"
-#include "server/turns/reply_masks.h"
-#include "server/turns/reply_writer.h"
+#include "server/turns/flights.h"
+#include "server/turns/model_source.h"
+#include "server/turns/readers.h"
+#include "server/turns/reply_journal.h"
+#include "server/turns/send.h"
+#include "server/turns/served_model.h"
 #include "server/turns/volatile_text.h"
-#include "text/chat_format.h"
-#include "text/tokenizer.h"
 namespace hearth {
-
-// What is served. Everything is borrowed and outlives the service.
-struct ServedModel {
-  std::string name;
-  std::string fingerprint;  // of program and numerics: what replies are comparable within
-  const Tokenizer* tokenizer = nullptr;
-  const ChatFormat* format = nullptr;
-  ReplyMasks* masks = nullptr;
-  int max_context = 0;  // tokens of prompt and reply together that one request can have
-  std::string date;     // what the model is told is today; see RenderOptions
-};
-
-// A text without a chat's form, as completions read and /tokenize counts it: with the model's first
-// token, where it has one and `begins` is set.
-std::vector<Token> PlainTokens(const Tokenizer& tokenizer, const std::string& text, bool begins);
 
 struct ServiceOptions {
   size_t max_body_bytes = size_t{4} << 20;
@@ -45,49 +35,56 @@ struct ServiceOptions {
   // What a key may have, asked for every request that came with one; may be empty: no limits.
   std::function<KeyLimits(const std::string& key_id)> limits_of;
   RateLimiter* limiter = nullptr;  // outlives the service; needed with limits_of
+  FlightBook* flights = nullptr;   // outlives the service; may be null
   Neutralise neutralise = Neutralise::kHeaders;
+  UnknownFields unknown_fields = UnknownFields::kRefuse;
+  uint64_t domain_secret = 0;  // of those who share a cache beyond this process; 0: made here
+  // For the ids of events: who has the same resumes each other's streams. None: made here.
+  std::optional<CipherKey> origin_key = {};
+  std::shared_ptr<ReplyJournal> journal = nullptr;  // null: one in memory
 };
 
 // Thread: any.
 class TurnService {
  public:
+  // One model, which is always there.
   TurnService(Engine& engine, ServedModel model, const ServiceOptions& options = {});
+  // `source` outlives the service.
+  TurnService(ModelSource& source, const ServiceOptions& options);
   ~TurnService();  // after the HTTP server that calls its routes; ends what still runs
   TurnService(const TurnService&) = delete;
   TurnService& operator=(const TurnService&) = delete;
 
-  // A route that reads requests in that dialect.
-  void AddTurnRoute(Router& router, std::string pattern, Dialect dialect);
-  // For routes that answer without a turn (counting tokens): `work` runs where bodies are read, and
-  // what it returns is sent. `dialect` says how errors look.
-  using Answer = std::function<ApiResult<Json>(Json body, const HttpRequest& http)>;
-  void AddAnswerRoute(Router& router, std::string pattern, Dialect dialect, Answer work);
+  // All routes of a dialect. The service outlives the router.
+  void AddRoutes(Router& router, const std::shared_ptr<const Dialect>& dialect);
 
   // A conversation as the tokens that a turn would begin with.
   // `answer` is shown to models whose format has a place for it.
-  ApiResult<std::vector<Token>> Render(Conversation conversation,
+  ApiResult<std::vector<Token>> Render(const ServedModel& model, Conversation conversation,
                                        const AnswerShape& answer = {}) const;
-  // How many those are, for a dialect's own way to count; the model's name is checked.
-  ApiResult<int64_t> CountTokens(TurnRequest request) const;
-  // The prompts of a request as tokens, checked against the context: `context_length_exceeded`.
-  ApiResult<std::vector<std::vector<Token>>> Prompts(const TurnRequest& request) const;
-  // Model names are checked here, so that every dialect says the same.
-  std::optional<ApiError> CheckModel(const std::string& name) const;
+  ApiResult<std::vector<Token>> Render(const ServedModel& model, TurnRequest request) const;
+  // How many those are, for a dialect's own way to count.
+  ApiResult<int64_t> CountTokens(const ServedModel& model, TurnRequest request) const;
+  // Model names are checked here, so that every dialect says the same. NAME and NAME:latest are
+  // one.
+  ApiStatus CheckModel(const std::string& name) const;
+  // What is served, or could be.
+  std::vector<ModelListing> models() const;
+  // For those who run the server; see ModelSource.
+  ApiStatus KeepModel(const std::string& name, std::optional<bool> pin,
+                      std::optional<double> keep_alive_s) const;
+  ApiStatus UnloadModel(const std::string& name) const;
+  std::string version() const;  // of this program
 
   // Waits until every client has its last byte, at most so long. True when all have.
   bool WaitUntilDone(std::chrono::milliseconds bound) const;
-  const ServedModel& model() const;
   // Whose these sequences are, as far as they still run.
   std::unordered_map<SeqId, SequenceName> NamesOf(std::span<const SequenceRow> rows) const;
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  // Shared with those who wait for a model, and may be told after the service has gone.
+  std::shared_ptr<Impl> impl_;
 };
-
-// {"error": ...} with Retry-After where there is one.
-void SendError(HttpReply& reply, const ApiError& error, const std::string& body,
-               const std::string& request_id, HttpReply::Headers headers = {});
-void SendJson(HttpReply& reply, const Json& json);
 
 }  // namespace hearth

@@ -11,6 +11,7 @@
 #include "server/access/guard.h"
 #include "server/api_docs.h"
 #include "server/observe/health_routes.h"
+#include "server/ui/page_routes.h"
 #include "testing/service_rig.h"
 
 namespace hearth {
@@ -128,8 +129,8 @@ TEST_F(TurnServiceTest, GivesSignsOfLife) {
   options.ping_every = milliseconds(1);
   Start(/*step_us=*/300'000, options);
   const auto stream = Chat(R"("max_tokens": 30, "ignore_eos": true, "stream": true)");
-  EXPECT_TRUE(stream->WaitFor(": accepted\n\n"));
-  EXPECT_TRUE(stream->WaitFor(": ping\n\n"));
+  EXPECT_TRUE(stream->WaitFor(": accepted\n"));
+  EXPECT_TRUE(stream->WaitFor(": ping\n"));
   stream->Leave();
   EXPECT_TRUE(WaitUntilIdle());
 }
@@ -179,8 +180,8 @@ TEST_F(TurnServiceTest, DocumentsEveryRouteAndAsksForAKeyOnAllButHealth) {
     request.path = route.pattern;
     request.headers = {{"host", "localhost"}, {"content-type", "application/json"}};
     const auto refusal = Guard(request, route.auth, {.needs_key = true}, nullptr);
-    const bool is_public =
-        route.pattern == "/livez" || route.pattern == "/readyz" || route.pattern == "/";
+    const bool is_public = route.pattern == "/livez" || route.pattern == "/readyz" ||
+                           route.pattern == "/" || route.pattern == "/ui/{file}";
     EXPECT_EQ(refusal.has_value(), !is_public) << route.pattern;
     const auto described = std::find_if(endpoints.begin(), endpoints.end(), [&](const Endpoint& e) {
       return e.method == route.method && e.path == route.pattern && e.auth == route.auth;

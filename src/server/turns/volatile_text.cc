@@ -8,12 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace hearth {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool IsWordChar(char c) { return IsDigit(c) || (Lower(c) >= 'a' && Lower(c) <= 'z'); }
+bool IsWordChar(char c) { return IsDigit(c) || (LowerAscii(c) >= 'a' && LowerAscii(c) <= 'z'); }
 bool IsValueChar(char c) { return IsWordChar(c) || c == '.' || c == '-' || c == '_'; }
 
 // A text that is read from its front; what does not fit leaves it as it was.
@@ -25,7 +26,7 @@ class Head {
   bool Take(std::string_view word) {
     if (rest_.size() < word.size()) return false;
     const bool same = std::equal(word.begin(), word.end(), rest_.begin(),
-                                 [](char want, char have) { return want == Lower(have); });
+                                 [](char want, char have) { return want == LowerAscii(have); });
     if (same) rest_.remove_prefix(word.size());
     return same;
   }

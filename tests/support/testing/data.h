@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where tests find their data. Data of the repository must be there; data beside the repository
-// (../shared/data) may be absent, and then a test skips loudly.
+// Where tests find their data. Data of the repository must be there; what ./dev model and ./dev
+// synth make may be absent, and then a test skips loudly.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,20 +9,24 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 namespace hearth::testing {
 
 inline std::string RepoPath(const std::string& relative) {
   return std::string(HEARTH_SOURCE_DIR) + "/" + relative;
 }
-inline std::string SharedPath(const std::string& relative) {
-  return std::string(HEARTH_SOURCE_DIR) + "/../shared/data/" + relative;
-}
 // Large generated files: $HEARTH_WORK, by default ~/.cache/hearth.
 inline std::string WorkPath(const std::string& relative) {
   if (const char* work = std::getenv("HEARTH_WORK")) return std::string(work) + "/" + relative;
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr ? home : ".") + "/.cache/hearth/" + relative;
+}
+// golden/X is a committed golden, models/X one that `./dev model X` makes.
+inline std::string DataPath(const std::string& relative) {
+  constexpr std::string_view kModels = "models/";
+  if (relative.starts_with(kModels)) return WorkPath(relative.substr(kModels.size()));
+  return RepoPath("tests/" + relative);
 }
 
 // All of a file as values of T; the file must exist.
@@ -41,4 +45,4 @@ std::vector<T> ReadArray(const std::string& path) {
 
 #define HEARTH_SKIP_WITHOUT(path)     \
   if (!std::filesystem::exists(path)) \
-  GTEST_SKIP() << "SKIPPED LOUDLY: test data is absent: " << (path)
+  GTEST_SKIP() << "SKIPPED LOUDLY: ./dev model or ./dev synth makes " << (path)

@@ -4,13 +4,14 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/immediate_backend.h"
 #include "base/result.h"
 namespace hearth::testing {
 
@@ -23,7 +24,7 @@ struct FakeOptions {
   std::function<Status(const StepPlan&)> before_run{};  // may advance a clock, wait, or fail
 };
 
-class FakeBackend : public Backend {
+class FakeBackend : public ImmediateBackend {
  public:
   explicit FakeBackend(FakeOptions options)
       : options_(std::move(options)),
@@ -41,7 +42,7 @@ class FakeBackend : public Backend {
     return layout;
   }
 
-  Status Run(const StepPlan& plan, std::span<float> logits) override {
+  Status Compute(const StepPlan& plan, std::span<float> logits) override {
     if (options_.before_run) HEARTH_TRY(options_.before_run(plan));
     if (static_cast<int>(plan.tokens.size()) > options_.max_step_tokens) {
       return Error(Code::kInvalid, "%zu tokens in a step", plan.tokens.size());
@@ -55,9 +56,9 @@ class FakeBackend : public Backend {
       }
     }
     for (const SeqSlice& slice : plan.slices) {
-      for (int i = 0; i < slice.num_logits; ++i) {
-        const int end = slice.num_computed + slice.count - slice.num_logits + i + 1;
-        const size_t row = static_cast<size_t>(slice.logits_row + i);
+      for (int i = 0; i < slice.num_rows; ++i) {
+        const int end = slice.num_computed + slice.count - slice.num_rows + i + 1;
+        const size_t row = static_cast<size_t>(slice.first_row + i);
         HEARTH_TRY(Row(slice, end,
                        logits.subspan(row * static_cast<size_t>(vocab_size()),
                                       static_cast<size_t>(vocab_size()))));
@@ -67,10 +68,16 @@ class FakeBackend : public Backend {
     ++num_steps_;
     return Status();
   }
-  Status ReadBlock(int, BlockId, std::span<std::byte>) override { return Status(); }
-  Status WriteBlock(int, BlockId, std::span<const std::byte>) override { return Status(); }
+  // The bytes of a block are its tokens.
+  Status Copy(const BlockCopy& copy) override {
+    std::vector<Token>& memory = copy.group == 0 ? full_ : window_;
+    Token* block = &memory[Slots(static_cast<int>(copy.block))];
+    if (!copy.to_host.empty()) std::memcpy(copy.to_host.data(), block, copy.to_host.size());
+    if (!copy.from_host.empty()) std::memcpy(block, copy.from_host.data(), copy.from_host.size());
+    return Status();
+  }
 
-  // What Run must answer after exactly these tokens.
+  // What a step must answer after exactly these tokens.
   std::vector<float> LogitsAfter(std::span<const Token> tokens) const {
     std::vector<float> row(static_cast<size_t>(vocab_size()));
     const size_t seen = tokens.size() < Window() ? tokens.size() : Window();

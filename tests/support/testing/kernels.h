@@ -104,7 +104,7 @@ struct TestMatrix {
   Lines panels_{0};
 };
 
-// Mostly neighbouring exponents; some chunks reach over the whole range, so that blocks spill.
+// Mostly neighbouring exponents; some strips reach over the whole range, so that blocks spill.
 inline uint8_t TestExponent(Rng& rng, int mode) {
   if (mode == 0) return static_cast<uint8_t>(rng.Int(118, 121));
   if (mode == 1 && !rng.OneIn(8)) return static_cast<uint8_t>(rng.Int(118, 121));

@@ -93,7 +93,7 @@ class KvDriver {
     if (sequences_.empty() || (dice < 15 && Size() < options_.max_sequences)) return Add();
     Sequence& s = *sequences_[Random(sequences_.size())];
     if (dice < 75) return Step(s);
-    if (dice < 80) return space_.KeepCut(s.holding, Random(s.num_computed + 1));
+    if (dice < 80) return space_.KeepCheckpoint(s.holding, Random(s.num_computed + 1));
     if (dice < 85) return TrimOne(s);
     if (dice < 88) return PinOne(s);
     if (dice < 90) return UnpinOne();

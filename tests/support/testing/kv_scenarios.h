@@ -22,7 +22,7 @@ inline std::vector<Token> RandomTokens(int count, uint64_t seed) {
 // One request from beginning to end: what is found, then the rest in steps of `step_tokens`.
 // Returns the tokens reused; -1 when there was no room.
 inline int Serve(KvSpace& space, const std::vector<Token>& tokens, KvDomain domain = {},
-                 int step_tokens = 64, const std::vector<int>& cuts = {}) {
+                 int step_tokens = 64, const std::vector<int>& checkpoints = {}) {
   KvHolding holding;
   holding.domain = domain;
   const int size = static_cast<int>(tokens.size());
@@ -35,8 +35,9 @@ inline int Serve(KvSpace& space, const std::vector<Token>& tokens, KvDomain doma
     }
     done += count;
     space.Commit(holding, tokens, done);
-    for (const int cut : cuts) {
-      if (cut > done - count && cut <= done) space.KeepCut(holding, cut);
+    for (const int checkpoint : checkpoints) {
+      if (checkpoint > done - count && checkpoint <= done)
+        space.KeepCheckpoint(holding, checkpoint);
     }
   }
   space.Release(holding);
@@ -81,8 +82,8 @@ inline std::string AloneATenantMayUseEverything() {
   return Differs("cached", space.counts(0).cached, 100);
 }
 
-// The last window before a cut outlives other window blocks.
-inline std::string CutsAreKeptLonger() {
+// The last window before a checkpoint outlives other window blocks.
+inline std::string CheckpointsAreKeptLonger() {
   KvSpace space(SmallLayout(1000, 60, 128), {.window_every = 0});
   const auto chat = RandomTokens(1000, 1);
   Serve(space, chat, {}, 64, {500});
@@ -94,12 +95,12 @@ inline std::string CutsAreKeptLonger() {
   if (auto wrong = Differs("reused at the end", Probe(space, chat), 992); !wrong.empty()) {
     return wrong;
   }
-  return Differs("reused at the cut", Probe(space, branch), 496);
+  return Differs("reused at the checkpoint", Probe(space, branch), 496);
 }
 
 // While things fit, a branch anywhere finds window blocks at most 512 tokens back.
 inline std::string BranchAnywhereCostsAtMostAStride() {
-  // A quarter of the window blocks, the cuts and one step fit; plain blocks do not.
+  // A quarter of the window blocks, the checkpoints and one step fit; plain blocks do not.
   KvSpace space(SmallLayout(1000, 130, 128), {});
   const auto chat = RandomTokens(4096 + 100, 1);
   Serve(space, chat);
@@ -113,8 +114,9 @@ inline std::string BranchAnywhereCostsAtMostAStride() {
   return "";
 }
 
-// Where two prompts part, the third finds window blocks although nobody named the place a cut.
-inline std::string SharedPreambleBecomesACut() {
+// Where two prompts part, the third finds window blocks although nobody named the place a
+// checkpoint.
+inline std::string SharedPreambleBecomesACheckpoint() {
   KvSpace space(SmallLayout(1000, 60, 128), {.window_every = 0});
   const auto preamble = RandomTokens(700, 1);
   const auto prompt = [&](int user) {
@@ -249,9 +251,9 @@ struct KvScenario {
 inline constexpr KvScenario kKvScenarios[] = {
     {"OverShareGoesFirst", OverShareGoesFirst},
     {"AloneATenantMayUseEverything", AloneATenantMayUseEverything},
-    {"CutsAreKeptLonger", CutsAreKeptLonger},
+    {"CheckpointsAreKeptLonger", CheckpointsAreKeptLonger},
     {"BranchAnywhereCostsAtMostAStride", BranchAnywhereCostsAtMostAStride},
-    {"SharedPreambleBecomesACut", SharedPreambleBecomesACut},
+    {"SharedPreambleBecomesACheckpoint", SharedPreambleBecomesACheckpoint},
     {"UsedAgainStays", UsedAgainStays},
     {"PastPopularityFades", PastPopularityFades},
     {"OldestTailGoesFirst", OldestTailGoesFirst},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs checks in a child process with one seeded bug switched on. Only for programs compiled with
-// HEARTH_MUTANTS: a bug may stop the process, loop or corrupt its memory, and all of that counts as
-// being noticed.
+// Runs checks in a child process with one planted bug switched on: a bug may stop the process, loop
+// or corrupt its memory, and all of that counts as being noticed.
 #pragma once
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "base/mutant.h"
+#include "testing/mutant.h"
 namespace hearth::testing {
 
 enum class MutantFate { kUnnoticed, kReported, kDied };

@@ -4,8 +4,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/openai_routes.h"
+#include "server/all_dialects.h"
+#include "server/model_routes.h"
 #include "server/turns/turn_service.h"
 #include "testing/byte_tokenizer.h"
 #include "testing/fake_backend.h"
@@ -56,6 +59,13 @@ class StringClient : public HttpReply {
     }
     if (gone) gone();
   }
+  // Has left before anybody asked to be told.
+  void Vanish() { is_gone_ = true; }
+  bool is_gone() const override { return is_gone_; }
+  bool is_ended() const {
+    const std::lock_guard lock(mu_);
+    return ended_;
+  }
   bool WaitFor(const std::string& text) {
     std::unique_lock lock(mu_);
     return changed_.wait_for(lock, std::chrono::seconds(20),
@@ -79,12 +89,13 @@ class StringClient : public HttpReply {
     ended_ = true;
     changed_.notify_all();
   }
-  std::mutex mu_;
+  mutable std::mutex mu_;
   std::condition_variable changed_;
   std::string bytes_;
   Headers headers_;
   int status_ = 0;
   bool ended_ = false;
+  std::atomic<bool> is_gone_{false};
   std::function<void()> on_gone_;
 };
 
@@ -109,19 +120,35 @@ class ServiceRig : public ::testing::Test {
     model.format = format_.get();
     model.masks = masks_.get();
     model.max_context = 4096;
+    model.version = "1.2.3";
+    model.facts.family = "hash";
+    model.facts.num_parameters = 134'515'008;
+    model.facts.can_call_tools = model.facts.can_think = true;
+    if (adjust_) adjust_(model);
     service_ = std::make_unique<TurnService>(*engine_, model, options);
-    AddOpenAiRoutes(*service_, router_);
+    AddModelRoutes(*service_, router_);
+    for (const auto& dialect : AllDialects(*responses_)) service_->AddRoutes(router_, dialect);
   }
 
   std::shared_ptr<StringClient> Post(const std::string& path, std::string body,
-                                     const std::string& key = "") {
+                                     const std::string& key = "",
+                                     std::vector<HttpHeader> headers = {}) {
     auto client = std::make_shared<StringClient>();
     HttpRequest request;
+    request.headers = std::move(headers);
     request.method = "POST";
     request.path = path;
     request.body = std::move(body);
     request.key_id = key;
     std::get<Router::Match>(router_.Find("POST", path)).route->handler(std::move(request), client);
+    return client;
+  }
+  std::shared_ptr<StringClient> Get(const std::string& path) {
+    auto client = std::make_shared<StringClient>();
+    HttpRequest request;
+    request.method = "GET";
+    request.path = path;
+    std::get<Router::Match>(router_.Find("GET", path)).route->handler(std::move(request), client);
     return client;
   }
   std::shared_ptr<StringClient> Chat(const std::string& members, const std::string& key = "") {
@@ -147,10 +174,12 @@ class ServiceRig : public ::testing::Test {
     return false;
   }
 
+  std::function<void(ServedModel&)> adjust_;  // before Start: changes what is served
   const ByteTokenizer tokenizer_;
   std::unique_ptr<ChatFormat> format_;
   std::unique_ptr<ReplyMasks> masks_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ResponseStore> responses_ = *ResponseStore::Open("");
   std::unique_ptr<TurnService> service_;
   Router router_;
 };

@@ -3,11 +3,11 @@
 #pragma once
 #include <span>
 
-#include "server/dialects/fields.h"
+#include "server/turns/fields.h"
 #include "server/turns/turn_request.h"
 namespace hearth {
 
 std::span<const Field> ChatFields();
-ApiResult<TurnRequest> ReadChatRequest(Json body);
+ApiResult<TurnRequest> ReadChatRequest(const Json& body);
 
 }  // namespace hearth

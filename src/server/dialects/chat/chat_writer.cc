@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "server/dialects/chat/chat_request.h"
 #include "server/dialects/logprob_json.h"
 #include "server/dialects/prompt_scores.h"
 
@@ -27,14 +26,6 @@ const char* FinishReason(ChoiceEnd::Why why) {
 }
 
 }  // namespace
-
-Dialect ChatDialect() {
-  return {"chat", [](Json body, const HttpRequest&) { return ReadChatRequest(std::move(body)); },
-          [](const TurnRequest& request, const ReplyFacts& facts) {
-            return std::make_unique<ChatWriter>(request, facts);
-          },
-          [](const ApiError& error) { return WriteJson(OpenAiError(error)); }};
-}
 
 Json UsageAsJson(const TurnUsage& usage) {
   return JsonObject{
@@ -108,7 +99,10 @@ std::string ChatWriter::Add(int index, const Delta& delta) {
       Json logprobs;
       if (wants_logprobs_) {
         JsonArray entries = LogprobsAsJson(delta.logprobs);
-        choice.logprobs.insert(choice.logprobs.end(), entries.begin(), entries.end());
+        // A stream has told them: nothing asks for them again.
+        if (!streams_) {
+          choice.logprobs.insert(choice.logprobs.end(), entries.begin(), entries.end());
+        }
         logprobs = JsonObject{{"content", std::move(entries)}, {"refusal", Json()}};
       }
       return Chunk(index, {{"content", delta.text}}, Json(), std::move(logprobs));
@@ -156,8 +150,8 @@ std::string ChatWriter::Progress(const PromptProgress& progress) const {
   return AsEvent(chunk);
 }
 
-Json ChatWriter::WholeChoice(int index) const {
-  const Choice& choice = choices_[static_cast<size_t>(index)];
+Json ChatWriter::WholeChoice(int index) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
   JsonObject message{
       {"role", "assistant"},
       {"content", choice.has_content || choice.calls.empty() ? Json(choice.content) : Json()},
@@ -178,7 +172,9 @@ Json ChatWriter::WholeChoice(int index) const {
     message.push_back({"tool_calls", std::move(calls)});
   }
   Json logprobs;
-  if (wants_logprobs_) logprobs = JsonObject{{"content", choice.logprobs}, {"refusal", Json()}};
+  if (wants_logprobs_) {
+    logprobs = JsonObject{{"content", std::move(choice.logprobs)}, {"refusal", Json()}};
+  }
   return JsonObject{{"index", index},
                     {"message", std::move(message)},
                     {"logprobs", std::move(logprobs)},

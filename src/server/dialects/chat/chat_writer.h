@@ -5,11 +5,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "server/turns/reply_writer.h"
+#include "server/turns/dialect.h"
 namespace hearth {
-
-// OpenAI's chat completions, both halves.
-Dialect ChatDialect();
 
 Json UsageAsJson(const TurnUsage& usage);
 
@@ -38,7 +35,7 @@ class ChatWriter : public ReplyWriter {
   std::string Chunk(int choice, JsonObject delta, Json finish_reason, Json logprobs) const;
   Json Envelope(const char* object, JsonArray choices) const;
   std::string CallId(int choice, int call) const;
-  Json WholeChoice(int index) const;
+  Json WholeChoice(int index);  // once
 
   const ReplyFacts facts_;
   const bool streams_, wants_usage_, wants_logprobs_;

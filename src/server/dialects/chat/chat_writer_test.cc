@@ -70,5 +70,25 @@ TEST(ChatWriter, WritesNoEventsWhenNobodyWantsAStream) {
   EXPECT_EQ(Play(writer), "");
 }
 
+TEST(ChatWriter, KeepsLogprobsForAWholeReplyAlone) {
+  for (const bool streams : {false, true}) {
+    TurnRequest request;
+    request.streams = streams;
+    request.sampling.num_logprobs = 1;
+    ChatWriter writer(request, kFacts);
+    Delta delta{Kind::kContent, "A", 0};
+    delta.logprobs.push_back({{"A", -0.5F}, {{"B", -1}}});
+    std::string bytes = writer.Add(0, delta) + writer.Add(0, delta);
+    const std::string entry = R"({"token":"A","logprob":-0.5,"bytes":[65],"top_logprobs":[)"
+                              R"({"token":"B","logprob":-1.0,"bytes":[66]}]})";
+    if (streams) {
+      EXPECT_NE(bytes.find("\"content\":[" + entry + "]"), std::string::npos) << bytes;
+    }
+    const std::string whole = writer.Whole({});
+    const std::string both = "\"content\":[" + entry + "," + entry + "]";
+    EXPECT_EQ(whole.find(both) != std::string::npos, !streams) << whole;
+  }
+}
+
 }  // namespace
 }  // namespace hearth

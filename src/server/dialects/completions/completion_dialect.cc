@@ -15,7 +15,7 @@ using enum FieldKind;
 using enum FieldUse;
 
 constexpr Field kOwnFields[] = {
-    {"best_of", kInteger, kRefused, 0, 0, "ask for n and choose yourself", "1"},
+    {"best_of", kInteger, kRefused, 0, 0, "use n and choose among the replies", "1"},
     {"echo", kBoolean, kHonoured, 0, 0,
      "the reply begins with the prompt; with `logprobs` also those of its tokens"},
     {"logprobs", kInteger, kHonoured, 0, 20, "log-probabilities, and so many of the likeliest"},
@@ -26,41 +26,46 @@ constexpr Field kOwnFields[] = {
 };
 constexpr size_t kMaxPrompts = 16;
 
-struct CompletionNotes : DialectNotes {
-  int num_prompt_logprobs = -1;  // vLLM's field: `echo` may want others
-};
-
-int OwnPromptLogprobs(const TurnRequest& request) {
-  const auto* notes = dynamic_cast<const CompletionNotes*>(request.notes.get());
-  return notes == nullptr ? -1 : notes->num_prompt_logprobs;
-}
-
 const std::vector<Field>& Table() {
   static const std::vector<Field> table = JoinFields(kOwnFields, SharedFields());
   return table;
 }
 
+class CompletionDialect final : public Dialect {
+ public:
+  std::string name() const override { return "completion"; }
+  std::vector<DialectRoute> routes() const override {
+    return {{{"POST", "/v1/completions", Auth::kKey, "Continues a prompt", Table()}}};
+  }
+  ApiResult<DialectTurn> Read(const Json& body, const HttpRequest&) const override {
+    HEARTH_ASSIGN(CompletionRequest read, ReadCompletionRequest(body));
+    const auto write = [scores = read.num_prompt_logprobs](const TurnRequest& request,
+                                                           const ReplyFacts& facts) {
+      return std::make_unique<CompletionWriter>(request, scores, facts);
+    };
+    return DialectTurn{std::move(read.turn), write};
+  }
+};
+
 }  // namespace
 
-std::span<const Field> CompletionFields() { return Table(); }
+std::shared_ptr<const Dialect> MakeCompletionDialect() {
+  return std::make_shared<CompletionDialect>();
+}
 
-ApiResult<TurnRequest> ReadCompletionRequest(Json body) {
-  ApiResult<Fields> read = ReadFields(body, Table());
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const Fields& fields = std::get<Fields>(read);
-  TurnRequest out;
+ApiResult<CompletionRequest> ReadCompletionRequest(const Json& body) {
+  HEARTH_ASSIGN(const Fields fields, ReadFields(body, Table()));
+  CompletionRequest read;
+  TurnRequest& out = read.turn;
   out.prompt_field = "prompt";
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) return BadField("prompt", "is missing");
-  if (auto error = ReadPlainPrompts(*prompt, "prompt", kMaxPrompts, out.plain_prompts)) {
-    return *std::move(error);
-  }
-  if (auto error = ReadShared(fields, out)) return *std::move(error);
+  HEARTH_TRY(ReadPlainPrompts(*prompt, "prompt", kMaxPrompts, out.plain_prompts));
+  HEARTH_TRY(ReadShared(fields, out));
   // What this form's clients expect of it; a chat goes on to its own end.
   if (!fields.integer("max_tokens")) out.max_tokens = 16;
   out.prompt_only = fields.integer("max_tokens").value_or(1) == 0;
-  auto notes = std::make_shared<CompletionNotes>();
-  notes->num_prompt_logprobs = out.sampling.num_prompt_logprobs;
+  read.num_prompt_logprobs = out.sampling.num_prompt_logprobs;
   if (const auto top = fields.integer("logprobs")) {
     out.sampling.num_logprobs = static_cast<int>(*top);
   }
@@ -69,30 +74,19 @@ ApiResult<TurnRequest> ReadCompletionRequest(Json body) {
     out.sampling.num_prompt_logprobs = out.sampling.num_logprobs;
     out.scores_field = "logprobs";
   }
-  out.notes = std::move(notes);
   if (const Json* format = fields.find("response_format")) {
-    if (auto error = ReadResponseFormat(*format, "response_format", out.answer)) {
-      return *std::move(error);
-    }
+    HEARTH_TRY(ReadResponseFormat(*format, "response_format", out.answer));
   }
-  return out;
+  return read;
 }
 
-Dialect CompletionDialect() {
-  return {"completion",
-          [](Json body, const HttpRequest&) { return ReadCompletionRequest(std::move(body)); },
-          [](const TurnRequest& request, const ReplyFacts& facts) {
-            return std::make_unique<CompletionWriter>(request, facts);
-          },
-          [](const ApiError& error) { return WriteJson(OpenAiError(error)); }};
-}
-
-CompletionWriter::CompletionWriter(const TurnRequest& request, ReplyFacts facts)
+CompletionWriter::CompletionWriter(const TurnRequest& request, int num_prompt_logprobs,
+                                   ReplyFacts facts)
     : facts_(std::move(facts)),
       streams_(request.streams),
       wants_usage_(request.wants_usage),
       num_logprobs_(request.sampling.num_logprobs),
-      num_prompt_logprobs_(OwnPromptLogprobs(request)),
+      num_prompt_logprobs_(num_prompt_logprobs),
       choices_per_prompt_(request.num_choices),
       choices_(request.plain_prompts.size() * static_cast<size_t>(request.num_choices)) {}
 
@@ -132,6 +126,7 @@ std::string CompletionWriter::AddPrompt(int index, const std::vector<AnswerLogpr
       choice.logprobs.Add(prompt[i], num_logprobs_, shown(i + 1));
     }
     logprobs = choice.logprobs.AsJson();
+    if (streams_) choice.logprobs = {};
   }
   return Chunk(index, choice.text, Json(), std::move(logprobs));
 }
@@ -144,7 +139,7 @@ std::string CompletionWriter::Add(int index, const Delta& delta) {
     lists.set_offset(choice.text.size());
     for (const AnswerLogprob& one : delta.logprobs) {
       lists.Add(one);
-      choice.logprobs.Add(one);
+      if (!streams_) choice.logprobs.Add(one);
     }
     logprobs = lists.AsJson();
   }

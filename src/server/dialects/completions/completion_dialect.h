@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAI's older completions: plain text goes on. Both halves of the dialect.
 #pragma once
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
-#include "server/dialects/fields.h"
 #include "server/dialects/prompt_scores.h"
-#include "server/turns/reply_writer.h"
+#include "server/turns/dialect.h"
 namespace hearth {
 
-Dialect CompletionDialect();
-std::span<const Field> CompletionFields();
-ApiResult<TurnRequest> ReadCompletionRequest(Json body);
+std::shared_ptr<const Dialect> MakeCompletionDialect();
+
+struct CompletionRequest {
+  TurnRequest turn;
+  int num_prompt_logprobs = -1;  // vLLM's field: `echo` may want others
+};
+ApiResult<CompletionRequest> ReadCompletionRequest(const Json& body);
 
 class CompletionWriter : public ReplyWriter {
  public:
-  CompletionWriter(const TurnRequest& request, ReplyFacts facts);
+  CompletionWriter(const TurnRequest& request, int num_prompt_logprobs, ReplyFacts facts);
   std::string Begin() override { return ""; }
   std::string AddPrompt(int choice, const std::vector<AnswerLogprob>& prompt) override;
   std::string Add(int choice, const Delta& delta) override;

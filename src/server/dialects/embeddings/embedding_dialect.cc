@@ -18,7 +18,7 @@ using enum FieldUse;
 constexpr Field kFields[] = {
     {"cache_salt", kString, kHonoured, 1, 256,
      "what is computed is cached for requests of the same salt"},
-    {"dimensions", kInteger, kRefused, 0, 0, "the model's own number of them is what there is"},
+    {"dimensions", kInteger, kRefused, 0, 0, "embeddings always have the model's own size"},
     {"encoding_format", kString, kHonoured, 0, 16,
      "`float`, or `base64`: the numbers as 32-bit floats, lowest byte first"},
     {"input", kAny, kHonoured, 0, 0,
@@ -32,10 +32,6 @@ constexpr Field kFields[] = {
 };
 constexpr size_t kMaxInputs = 2048;
 
-struct EmbeddingNotes : DialectNotes {
-  bool is_base64 = false;
-};
-
 std::vector<unsigned char> LowestFirst(std::span<const float> numbers) {
   std::vector<unsigned char> bytes;
   for (const float number : numbers) {
@@ -47,48 +43,54 @@ std::vector<unsigned char> LowestFirst(std::span<const float> numbers) {
   return bytes;
 }
 
+class EmbeddingDialect final : public Dialect {
+ public:
+  std::string name() const override { return "embedding"; }
+  std::vector<DialectRoute> routes() const override {
+    return {{{"POST", "/v1/embeddings", Auth::kKey,
+              "The mean of a text's states after the last norm, of length 1: mean-pooled, not a "
+              "trained embedding model",
+              kFields}}};
+  }
+  ApiResult<DialectTurn> Read(const Json& body, const HttpRequest&) const override {
+    HEARTH_ASSIGN(EmbeddingRequest read, ReadEmbeddingRequest(body));
+    const auto write = [is_base64 = read.is_base64](const TurnRequest& request,
+                                                    const ReplyFacts& facts) {
+      return std::make_unique<EmbeddingWriter>(request, is_base64, facts);
+    };
+    return DialectTurn{std::move(read.turn), write};
+  }
+};
+
 }  // namespace
 
-std::span<const Field> EmbeddingFields() { return kFields; }
+std::shared_ptr<const Dialect> MakeEmbeddingDialect() {
+  return std::make_shared<EmbeddingDialect>();
+}
 
-ApiResult<TurnRequest> ReadEmbeddingRequest(const Json& body) {
-  ApiResult<Fields> read = ReadFields(body, kFields);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const Fields& fields = std::get<Fields>(read);
-  TurnRequest out;
+ApiResult<EmbeddingRequest> ReadEmbeddingRequest(const Json& body) {
+  HEARTH_ASSIGN(const Fields fields, ReadFields(body, kFields));
+  EmbeddingRequest read;
+  TurnRequest& out = read.turn;
   out.prompt_field = "input";
   const Json* input = fields.find("input");
   if (input == nullptr) return BadField("input", "is missing");
-  if (auto error = ReadPlainPrompts(*input, "input", kMaxInputs, out.plain_prompts)) {
-    return *std::move(error);
-  }
+  HEARTH_TRY(ReadPlainPrompts(*input, "input", kMaxInputs, out.plain_prompts));
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     return BadField("encoding_format", "must be float or base64");
   }
-  auto notes = std::make_shared<EmbeddingNotes>();
-  notes->is_base64 = format == "base64";
-  out.notes = std::move(notes);
+  read.is_base64 = format == "base64";
   out.prompt_only = out.pools = true;
   out.model = fields.text("model").value_or("");
   out.cache_salt = fields.text("cache_salt").value_or("");
   out.timeout_us = static_cast<int64_t>(fields.number("timeout").value_or(0) * 1e6);
   out.priority = PriorityOf(fields);
-  return out;
+  return read;
 }
 
-Dialect EmbeddingDialect() {
-  return {"embedding", [](Json body, const HttpRequest&) { return ReadEmbeddingRequest(body); },
-          [](const TurnRequest& request, const ReplyFacts& facts) {
-            return std::make_unique<EmbeddingWriter>(request, facts);
-          },
-          [](const ApiError& error) { return WriteJson(OpenAiError(error)); }};
-}
-
-EmbeddingWriter::EmbeddingWriter(const TurnRequest& request, ReplyFacts facts)
-    : facts_(std::move(facts)),
-      is_base64_(static_cast<const EmbeddingNotes&>(*request.notes).is_base64),
-      embeddings_(request.plain_prompts.size()) {}
+EmbeddingWriter::EmbeddingWriter(const TurnRequest& request, bool is_base64, ReplyFacts facts)
+    : facts_(std::move(facts)), is_base64_(is_base64), embeddings_(request.plain_prompts.size()) {}
 
 void EmbeddingWriter::AddEmbedding(int choice, std::vector<float> embedding) {
   embeddings_[static_cast<size_t>(choice)] = std::move(embedding);

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAI's embeddings: the mean of a text's states, as a direction. Both halves of the dialect.
 #pragma once
-#include <span>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "server/dialects/fields.h"
-#include "server/turns/reply_writer.h"
+#include "server/turns/dialect.h"
 namespace hearth {
 
-Dialect EmbeddingDialect();
-std::span<const Field> EmbeddingFields();
-ApiResult<TurnRequest> ReadEmbeddingRequest(const Json& body);
+std::shared_ptr<const Dialect> MakeEmbeddingDialect();
+
+struct EmbeddingRequest {
+  TurnRequest turn;
+  bool is_base64 = false;
+};
+ApiResult<EmbeddingRequest> ReadEmbeddingRequest(const Json& body);
 
 class EmbeddingWriter : public ReplyWriter {
  public:
-  EmbeddingWriter(const TurnRequest& request, ReplyFacts facts);
+  EmbeddingWriter(const TurnRequest& request, bool is_base64, ReplyFacts facts);
   void AddEmbedding(int choice, std::vector<float> embedding) override;
   std::string Whole(const TurnUsage& usage) override;
   // There is no stream of these.

@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "server/dialects/fields.h"
+#include "server/turns/fields.h"
 #include "server/turns/turn_request.h"
 namespace hearth {
 

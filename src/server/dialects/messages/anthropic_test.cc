@@ -23,14 +23,13 @@ ApiResult<MessagesRequest> Read(const std::string& members, const std::string& m
 
 MessagesRequest MustRead(const std::string& members, const std::string& messages = "") {
   auto read = Read(members, messages);
-  if (const auto* error = std::get_if<ApiError>(&read)) ADD_FAILURE() << error->message;
-  return std::get<MessagesRequest>(std::move(read));
+  if (!read.ok()) ADD_FAILURE() << read.error().message;
+  return *std::move(read);
 }
 
 std::string ParamOf(const std::string& members, const std::string& messages = "") {
   const auto read = Read(members, messages);
-  const auto* error = std::get_if<ApiError>(&read);
-  return error == nullptr ? "" : error->param;
+  return read.ok() ? "" : read.error().param;
 }
 
 TEST(MessagesFields, AreInOrderAndSaid) {
@@ -108,7 +107,8 @@ TEST(MessagesRequest, RefusesByName) {
             "messages[0].content[0].type");
   EXPECT_EQ(ParamOf("", R"([{"role": "user", "content": "x"},
                             {"role": "assistant", "content": "y"}])"),
-            "messages");
+            "")
+      << "it is continued";
   EXPECT_THAT(ParamOf("", R"([{"role": "user", "content": "x"}, {"role": "user", "content": [
                             {"type": "tool_result", "tool_use_id": "none", "content": "y"}]}])"),
               HasSubstr("messages[1].content[0]"));
@@ -218,16 +218,16 @@ TEST(MessagesWriter, DoesNotPassOffHalfACallAsWhole) {
 TEST(AnthropicError, SaysThatNoThreadIsKept) {
   const Json create = *ParseJson(
       R"({"max_tokens":1,"messages":[{"role":"user","content":"x"}],"thread":{"type":"create"}})");
-  EXPECT_TRUE(std::holds_alternative<MessagesRequest>(ReadMessagesRequest(create, false)));
+  EXPECT_TRUE(ReadMessagesRequest(create, false).ok());
   const Json resumed = *ParseJson(
       R"({"max_tokens":1,"messages":[{"role":"user","content":"x"}],
           "thread":{"type":"continue","previous_message_id":"msg_1"}})");
-  auto read = ReadMessagesRequest(resumed, false);
-  auto* error = std::get_if<ApiError>(&read);
-  ASSERT_NE(error, nullptr);
-  EXPECT_EQ(error->status, 404);
-  error->request_id = "7";
-  EXPECT_THAT(WriteJson(AnthropicError(*error)),
+  const auto read = ReadMessagesRequest(resumed, false);
+  ASSERT_FALSE(read.ok());
+  ApiError error = read.error();
+  EXPECT_EQ(error.status, 404);
+  error.request_id = "7";
+  EXPECT_THAT(WriteJson(AnthropicError(error)),
               HasSubstr(R"("details":{"error_code":"thread_not_found"}},"request_id":"7")"));
 }
 

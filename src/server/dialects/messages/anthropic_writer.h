@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "server/turns/reply_writer.h"
+#include "server/turns/dialect.h"
 namespace hearth {
 
 // {"type": "error", "error": {"type", "message"}}

@@ -15,18 +15,18 @@ namespace hearth {
 // A request's `input` as items; a plain string is one message of the user's.
 ApiResult<JsonArray> InputItems(const Json& input);
 
-// Thoughts that this server sealed for whoever asks now; nothing when it did not, or for somebody
-// else.
-using Unseal = std::function<std::optional<std::string>(const std::string& sealed)>;
+// Thoughts that this server encrypted for whoever asks now; nothing when it did not, or for
+// somebody else.
+using Decrypt = std::function<std::optional<std::string>(const std::string& encrypted)>;
 
 // Where the parts of items go.
 struct ItemSink {
   MessageList& messages;
-  ToolFaces& faces;
-  const Unseal& unseal;
+  ToolAliases& aliases;
+  const Decrypt& decrypt;
 };
 
 // Adds what the items say. `path` is where they stand: "input" becomes "input[2].content".
-std::optional<ApiError> AddItems(const JsonArray& items, const std::string& path, ItemSink out);
+ApiStatus AddItems(const JsonArray& items, const std::string& path, ItemSink out);
 
 }  // namespace hearth

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/dialects/responses/responses_request.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "server/dialects/peer_fields.h"
 #include "server/dialects/responses/responses_items.h"
 #include "server/dialects/responses/responses_tools.h"
 #include "server/dialects/sampling_fields.h"
@@ -18,23 +21,27 @@ constexpr Field kFields[] = {
      "goes on when the client goes; ask for it with GET. Needs `store`"},
     {"cache_salt", kString, kHonoured, 1, 256,
      "requests share cached prefixes only within one salt; your key's own is always part of it"},
+    {"chat_template_kwargs", kObject, kHonoured, 0, 0,
+     "variables of the model's chat template, as in chat completions"},
     {"client_metadata", kAny, kNoEffect, 0, 0, "nothing is done with it"},
-    {"context_management", kAny, kRefused, 0, 0, "nothing is ever left out of a prompt", "[]"},
+    {"context_management", kAny, kRefused, 0, 0, "prompts are never shortened", "[]"},
     {"conversation", kAny, kRefused, 0, 0, "use previous_response_id"},
     {"include", kArray, kHonoured, 0, 16,
-     "`reasoning.encrypted_content`: the thoughts once more, sealed, for clients that send them "
+     "`reasoning.encrypted_content`: the thoughts once more, encrypted, for clients that send them "
      "back; `message.output_text.logprobs`"},
     {"input", kAny, kHonoured, 0, 0, "a string, or items: messages, calls, results, reasoning"},
     {"instructions", kString, kHonoured, 0, 1 << 22,
      "stands before everything else; not carried over from the previous response"},
     {"max_output_tokens", kInteger, kHonoured, 1, 1 << 27, "reasoning included"},
-    {"max_tool_calls", kInteger, kRefused, 0, 0, "this server runs no tools"},
-    {"metadata", kObject, kHonoured, 0, 0, "stored and repeated with the response"},
+    {"max_tool_calls", kInteger, kRefused, 0, 0, "tools are run by the client"},
+    {"metadata", kObject, kHonoured, 0, 0,
+     "stored and repeated with the response: up to 16 strings of 512 characters, named with up to "
+     "64"},
     {"model", kString, kHonoured, 0, 256, "the name of the model that is served"},
-    {"moderation", kAny, kRefused, 0, 0, "nothing is moderated"},
+    {"moderation", kAny, kRefused, 0, 0, "there is no moderation"},
     {"parallel_tool_calls", kBoolean, kHonoured, 0, 0, "whether one reply may hold several calls"},
     {"previous_response_id", kString, kHonoured, 0, 128, "goes on from a stored response"},
-    {"prompt", kAny, kRefused, 0, 0, "no prompts are kept here"},
+    {"prompt", kAny, kRefused, 0, 0, "this server does not store prompts"},
     {"prompt_cache_key", kString, kNoEffect, 0, 0, "the cache is found by content"},
     {"prompt_cache_options", kAny, kNoEffect, 0, 0, "every prefix is cached"},
     {"prompt_cache_retention", kAny, kNoEffect, 0, 0, "the cache keeps what is used"},
@@ -47,7 +54,8 @@ constexpr Field kFields[] = {
      "keep it for previous_response_id and GET; true unless given"},
     {"stream", kBoolean, kHonoured, 0, 0, "server-sent events"},
     {"stream_options", kObject, kNoEffect, 0, 0, "events are not padded"},
-    {"temperature", kNumber, kHonoured, 0, 2, "0 is the most likely token; 1 unless given"},
+    {"temperature", kNumber, kHonoured, 0, 2,
+     "0 is the most likely token; unless given, what is recommended for the model, else 1"},
     {"text", kObject, kHonoured, 0, 0,
      "`format`: text, json_object or json_schema, enforced token by token; `verbosity` has no "
      "effect"},
@@ -61,18 +69,57 @@ constexpr Field kFields[] = {
     {"top_logprobs", kInteger, kHonoured, 0, 20,
      "so many of the likeliest tokens beside each, where `include` asks for logprobs"},
     {"top_p", kNumber, kHonoured, 0, 1, "keep the likeliest tokens up to this share"},
-    {"truncation", kString, kRefused, 0, 0, "nothing is ever left out of a prompt", "\"disabled\""},
+    {"truncation", kString, kRefused, 0, 0, "prompts are never shortened", "\"disabled\""},
     {"user", kString, kNoEffect, 0, 0, "nothing is done with it"},
 };
 
-ApiError Unknown(const std::string& path) { return UnknownField(path.substr(0, 120)); }
+ApiError Unknown(const std::string& path) {
+  ApiError error = UnknownField(path);
+  error.param = Quoted(path);
+  return error;
+}
 
-std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
+size_t Characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+ApiError BadMetadata(const std::string& message) {
+  ApiError error = FromStatus(Status(Code::kInvalid, "metadata: " + message));
+  error.param = "metadata";
+  return error;
+}
+
+// As OpenAI documents it: without bounds it would be a store for anything.
+ApiStatus CheckMetadata(const Json* metadata) {
+  constexpr size_t kMaxPairs = 16, kMaxName = 64, kMaxValue = 512;
+  if (metadata == nullptr) return {};
+  const JsonObject& pairs = *metadata->object();
+  if (pairs.size() > kMaxPairs) {
+    return BadMetadata(Printf("expected at most %zu pairs, found %zu", kMaxPairs, pairs.size()));
+  }
+  for (const auto& [name, value] : pairs) {
+    if (Characters(name) > kMaxName) {
+      return BadMetadata(
+          Printf("a name may have %zu characters, found %zu", kMaxName, Characters(name)));
+    }
+    const std::string* text = value.string();
+    if (text == nullptr) return BadMetadata(Quoted(name) + " must be a string");
+    if (Characters(*text) > kMaxValue) {
+      return BadMetadata(Printf("%s may have %zu characters, found %zu", Quoted(name).c_str(),
+                                kMaxValue, Characters(*text)));
+    }
+  }
+  return {};
+}
+
+ApiStatus ReadToolChoice(const Json& choice, TurnRequest& out) {
   const std::string* word = choice.string();
-  if (word != nullptr && *word == "auto") return std::nullopt;
+  if (word != nullptr && *word == "auto") return {};
   if (word != nullptr && *word == "none") {
     out.tool_choice = ToolChoice::kNone;
-    return std::nullopt;
+    return {};
   }
   const std::string *type = StringIn(choice, "type"), *name = StringIn(choice, "name");
   const std::string* space = StringIn(choice, "namespace");
@@ -80,7 +127,7 @@ std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
     out.tool_choice = ToolChoice::kRequired;
   } else if (type != nullptr && (*type == "function" || *type == "custom") && name != nullptr) {
     out.tool_choice = ToolChoice::kNamed;
-    out.named_tool = ToolFaces::ModelName(space == nullptr ? "" : *space, *name);
+    out.named_tool = ToolAliases::ModelName(space == nullptr ? "" : *space, *name);
   } else {
     return BadField("tool_choice",
                     R"(must be auto, none, required or {"type": "function", "name": ...})");
@@ -88,11 +135,11 @@ std::optional<ApiError> ReadToolChoice(const Json& choice, TurnRequest& out) {
   return CheckToolChoice(out);
 }
 
-std::optional<ApiError> ReadText(const Json& text, TurnRequest& out) {
+ApiStatus ReadText(const Json& text, TurnRequest& out) {
   for (const auto& [name, value] : *text.object()) {
     if (value.is_null()) continue;
     if (name == "format") {
-      if (auto error = ReadResponseFormat(value, "text.format", out.answer)) return error;
+      HEARTH_TRY(ReadResponseFormat(value, "text.format", out.answer));
     } else if (name == "verbosity") {
       // The models have no such setting; agents send one all the same.
       if (value.string() == nullptr) return BadField("text.verbosity", "must be a string");
@@ -100,21 +147,21 @@ std::optional<ApiError> ReadText(const Json& text, TurnRequest& out) {
       return Unknown("text." + name);
     }
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> ReadReasoning(const Json& reasoning, TurnRequest& out) {
+ApiStatus ReadReasoning(const Json& reasoning, TurnRequest& out) {
   for (const auto& [name, value] : *reasoning.object()) {
     const bool has_no_effect = name == "summary" || name == "generate_summary" || name == "context";
     if (value.is_null() || has_no_effect) continue;
     if (name != "effort") return Unknown("reasoning." + name);
     if (value.string() == nullptr) return BadField("reasoning.effort", "must be a string");
-    if (auto error = ReadEffort(*value.string(), "reasoning.effort", out)) return error;
+    HEARTH_TRY(ReadEffort(*value.string(), "reasoning.effort", out));
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> ReadInclude(const Fields& fields, ResponsesRequest& out) {
+ApiStatus ReadInclude(const Fields& fields, ResponsesRequest& out) {
   bool wants_logprobs = false;
   if (const Json* include = fields.find("include")) {
     for (const Json& each : *include->array()) {
@@ -123,21 +170,22 @@ std::optional<ApiError> ReadInclude(const Fields& fields, ResponsesRequest& out)
       } else if (each == Json("message.output_text.logprobs")) {
         wants_logprobs = true;
       } else {
-        return BadField("include",
-                        "only reasoning.encrypted_content and message.output_text.logprobs",
-                        "unsupported_value");
+        return BadField(
+            "include",
+            "only reasoning.encrypted_content and message.output_text.logprobs are supported",
+            "unsupported_value");
       }
     }
   }
   const int top = static_cast<int>(fields.integer("top_logprobs").value_or(0));
   if (top > 0 && !wants_logprobs) {
-    return BadField("top_logprobs", "needs message.output_text.logprobs in include");
+    return BadField("top_logprobs", "needs \"message.output_text.logprobs\" in include");
   }
   if (wants_logprobs) out.turn.sampling.num_logprobs = top;
-  return std::nullopt;
+  return {};
 }
 
-std::optional<ApiError> ReadSettings(const Fields& fields, ResponsesRequest& out) {
+ApiStatus ReadSettings(const Fields& fields, ResponsesRequest& out) {
   TurnRequest& turn = out.turn;
   turn.prompt_field = "input";
   turn.model = fields.text("model").value_or("");
@@ -145,9 +193,9 @@ std::optional<ApiError> ReadSettings(const Fields& fields, ResponsesRequest& out
   turn.streams = fields.flag("stream", false);
   turn.parallel_calls = fields.flag("parallel_tool_calls", true);
   turn.cache_salt = fields.text("cache_salt").value_or("");
-  turn.sampling.temperature = static_cast<float>(fields.number("temperature").value_or(1));
-  turn.sampling.top_p = static_cast<float>(fields.number("top_p").value_or(1));
-  turn.sampling.top_k = static_cast<int>(fields.integer("top_k").value_or(0));
+  fields.Set("temperature", turn.sampling.temperature);
+  fields.Set("top_p", turn.sampling.top_p);
+  fields.Set("top_k", turn.sampling.top_k);
   if (const auto seed = fields.integer("seed")) {
     turn.sampling.seed = static_cast<uint64_t>(*seed);
     turn.has_seed = true;
@@ -155,16 +203,21 @@ std::optional<ApiError> ReadSettings(const Fields& fields, ResponsesRequest& out
   out.stores = fields.flag("store", true);
   out.is_background = fields.flag("background", false);
   if (out.is_background && !out.stores) {
-    return BadField("background", "needs store: there would be nothing to ask for");
+    return BadField(
+        "background",
+        "needs store: true, because the result of a background response is fetched from the store");
   }
   if (const Json* choice = fields.find("tool_choice")) {
-    if (auto error = ReadToolChoice(*choice, turn)) return error;
+    HEARTH_TRY(ReadToolChoice(*choice, turn));
   }
   if (const Json* text = fields.find("text")) {
-    if (auto error = ReadText(*text, turn)) return error;
+    HEARTH_TRY(ReadText(*text, turn));
+  }
+  if (const Json* variables = fields.find("chat_template_kwargs")) {
+    HEARTH_TRY(ReadTemplateVariables(*variables, "chat_template_kwargs", turn));
   }
   if (const Json* reasoning = fields.find("reasoning")) {
-    if (auto error = ReadReasoning(*reasoning, turn)) return error;
+    HEARTH_TRY(ReadReasoning(*reasoning, turn));
   }
   return ReadInclude(fields, out);
 }
@@ -192,11 +245,11 @@ JsonObject EchoOf(const Fields& fields, const ResponsesRequest& request) {
           {"parallel_tool_calls", request.turn.parallel_calls},
           {"previous_response_id", previous.empty() ? Json() : Json(previous)},
           {"reasoning", given("reasoning", JsonObject{{"effort", Json()}, {"summary", Json()}})},
-          {"temperature", given("temperature", 1.0)},
+          {"temperature", given("temperature", Json())},
           {"text", std::move(text)},
           {"tool_choice", given("tool_choice", "auto")},
           {"tools", std::move(tools)},
-          {"top_p", given("top_p", 1.0)},
+          {"top_p", given("top_p", Json())},
           {"top_logprobs", given("top_logprobs", 0)},
           {"truncation", "disabled"},
           {"access_programs", Json()},
@@ -208,10 +261,9 @@ JsonObject EchoOf(const Fields& fields, const ResponsesRequest& request) {
 std::span<const Field> ResponsesFields() { return kFields; }
 
 ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before,
-                                                 const Unseal& unseal) {
-  ApiResult<Fields> read = ReadFields(body, kFields);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const Fields& fields = std::get<Fields>(read);
+                                                 const Decrypt& decrypt) {
+  HEARTH_ASSIGN(const Fields fields, ReadFields(body, kFields));
+  HEARTH_TRY(CheckMetadata(fields.find("metadata")));
   ResponsesRequest out;
   MessageList list;
   if (const auto instructions = fields.text("instructions")) {
@@ -219,27 +271,18 @@ ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBe
   }
   out.previous_id = fields.text("previous_response_id").value_or("");
   if (!out.previous_id.empty()) {
-    ApiResult<JsonArray> earlier = before(out.previous_id);
-    if (auto* error = std::get_if<ApiError>(&earlier)) return std::move(*error);
-    auto& items = std::get<JsonArray>(earlier);
-    if (auto error = AddItems(items, "previous_response_id", {list, out.faces, unseal}))
-      return *std::move(error);
+    HEARTH_ASSIGN(JsonArray items, before(out.previous_id));
+    HEARTH_TRY(AddItems(items, "previous_response_id", {list, out.aliases, decrypt}));
   }
   const Json* input = fields.find("input");
   if (input == nullptr) return BadField("input", "is missing");
-  ApiResult<JsonArray> items = InputItems(*input);
-  if (auto* error = std::get_if<ApiError>(&items)) return std::move(*error);
-  out.input = std::get<JsonArray>(std::move(items));
-  if (auto error = AddItems(out.input, "input", {list, out.faces, unseal}))
-    return *std::move(error);
+  HEARTH_ASSIGN(out.input, InputItems(*input));
+  HEARTH_TRY(AddItems(out.input, "input", {list, out.aliases, decrypt}));
   if (const Json* tools = fields.find("tools")) {
-    auto error = ReadTools(*tools, "tools", list, out.faces, out.told_tools);
-    if (error) return *std::move(error);
+    HEARTH_TRY(ReadTools(*tools, "tools", list, out.aliases, out.told_tools));
   }
-  ApiResult<Conversation> conversation = std::move(list).Parse();
-  if (auto* error = std::get_if<ApiError>(&conversation)) return std::move(*error);
-  out.turn.conversation = std::get<Conversation>(std::move(conversation));
-  if (auto error = ReadSettings(fields, out)) return *std::move(error);
+  HEARTH_ASSIGN(out.turn.conversation, std::move(list).Parse());
+  HEARTH_TRY(ReadSettings(fields, out));
   out.echo = EchoOf(fields, out);
   return out;
 }

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "server/dialects/fields.h"
 #include "server/dialects/responses/responses_items.h"
+#include "server/turns/fields.h"
 #include "server/turns/turn_request.h"
 namespace hearth {
 
@@ -19,15 +19,15 @@ struct ResponsesRequest {
   bool stores = true;
   bool is_background = false;  // goes on when its client goes
   bool wants_encrypted_reasoning = false;
-  ToolFaces faces;       // what the client calls the functions that the model knows
+  ToolAliases aliases;   // what the client calls the functions that the model knows
   JsonArray told_tools;  // of the request's, those that the model is told of
-  JsonObject echo;       // settings that the response repeats
+  JsonObject echo;       // settings that the response repeats; open ones are null
 };
 
 // All items of the response of that id and of those before it, in order.
 using ItemsBefore = std::function<ApiResult<JsonArray>(const std::string& previous_id)>;
 
 ApiResult<ResponsesRequest> ReadResponsesRequest(const Json& body, const ItemsBefore& before,
-                                                 const Unseal& unseal);
+                                                 const Decrypt& decrypt);
 
 }  // namespace hearth

@@ -17,21 +17,20 @@ ApiResult<JsonArray> NoneBefore(const std::string& id) { return BadField("previo
 ApiResult<ResponsesRequest> Read(const std::string& members, const ItemsBefore& before) {
   Result<Json> json = ParseJson("{\"model\": \"m\", " + members + "}");
   EXPECT_TRUE(json.ok()) << members;
-  return ReadResponsesRequest(*json, before, [](const std::string& sealed) {
-    return sealed == "[so]" ? std::optional<std::string>("so") : std::nullopt;
+  return ReadResponsesRequest(*json, before, [](const std::string& encrypted) {
+    return encrypted == "[so]" ? std::optional<std::string>("so") : std::nullopt;
   });
 }
 
 ResponsesRequest MustRead(const std::string& members, const ItemsBefore& before = NoneBefore) {
   auto read = Read(members, before);
-  if (const auto* error = std::get_if<ApiError>(&read)) ADD_FAILURE() << error->message;
-  return std::get<ResponsesRequest>(std::move(read));
+  if (!read.ok()) ADD_FAILURE() << read.error().message;
+  return *std::move(read);
 }
 
 std::string ParamOf(const std::string& members) {
   const auto read = Read(members, NoneBefore);
-  const auto* error = std::get_if<ApiError>(&read);
-  return error == nullptr ? "" : error->param;
+  return read.ok() ? "" : read.error().param;
 }
 
 TEST(ResponsesFields, AreInOrderAndSaid) {
@@ -55,6 +54,28 @@ TEST(ResponsesRequest, ReadsSettings) {
   EXPECT_EQ(read.turn.conversation.reasoning_effort, ReasoningEffort::kLow);
   EXPECT_EQ(read.turn.answer.kind, AnswerShape::Kind::kSchema);
   EXPECT_TRUE(MustRead(R"("input": "hi")").stores);
+}
+
+std::string Metadata(int pairs, size_t name_length, const std::string& value) {
+  std::string members = R"("input": "hi", "metadata": {)";
+  for (int i = 0; i < pairs; ++i) {
+    std::string name(name_length, 'n');
+    name.replace(0, 2, std::to_string(10 + i));
+    members += (i > 0 ? ", \"" : "\"") + name + "\": " + value;
+  }
+  return members + "}";
+}
+
+TEST(ResponsesRequest, BoundsItsMetadata) {
+  const auto text = [](size_t length) { return '"' + std::string(length, 'v') + '"'; };
+  EXPECT_EQ(ParamOf(Metadata(16, 64, text(512))), "");
+  EXPECT_EQ(ParamOf(Metadata(17, 64, text(1))), "metadata");
+  EXPECT_EQ(ParamOf(Metadata(1, 65, text(1))), "metadata");
+  EXPECT_EQ(ParamOf(Metadata(1, 2, text(513))), "metadata");
+  EXPECT_EQ(ParamOf(Metadata(1, 2, "7")), "metadata");
+  std::string umlauts = "\"";
+  for (int i = 0; i < 512; ++i) umlauts += "\u00fc";
+  EXPECT_EQ(ParamOf(Metadata(1, 2, umlauts + '"')), "") << "characters, not bytes";
 }
 
 TEST(ResponsesRequest, JoinsTheItemsOfATurn) {
@@ -139,15 +160,16 @@ std::vector<Json> EventsOf(const std::string& stream) {
 
 TEST(ResponsesWriter, StreamsWhatItWouldSendWhole) {
   std::string kept_id, kept;
-  ResponsesWriter writer({"abc", "m", "f", 1, 100},
-                         {.echo = {{"metadata", JsonObject{}}},
-                          .seal = [](const std::string& thoughts) { return "[" + thoughts + "]"; },
-                          .keep =
-                              [&](const std::string& id, const std::string& response) {
-                                kept_id = id;
-                                kept = response;
-                                return Status();
-                              }});
+  ResponsesWriter writer(
+      {"abc", "m", "f", 1, 100},
+      {.echo = {{"metadata", JsonObject{}}},
+       .encrypt = [](const std::string& thoughts) { return "[" + thoughts + "]"; },
+       .keep =
+           [&](const std::string& id, const std::string& response) {
+             kept_id = id;
+             kept = response;
+             return Status();
+           }});
   std::string stream = writer.Begin();
   const std::vector<Delta> reply{
       {Kind::kReasoning, "hm", 0, {}},      {Kind::kReasoning, "m", 0, {}},
@@ -256,11 +278,32 @@ TEST(ResponsesRequest, ReadsCallsAsTheModelMadeThem) {
   EXPECT_EQ(said[4].content, "done");
   ASSERT_EQ(read.turn.conversation.tools.size(), 1u);
   EXPECT_EQ(read.turn.conversation.tools[0].name, "exec");
-  EXPECT_TRUE(read.faces.Of("exec").is_custom);
+  EXPECT_TRUE(read.aliases.Of("exec").is_custom);
+}
+
+// A namespace, or several, with so many tools in all.
+std::string Spaces(int spaces, int tools_each) {
+  std::string all;
+  for (int i = 0; i < spaces; ++i) {
+    std::string tools;
+    for (int k = 0; k < tools_each; ++k) {
+      tools += (k > 0 ? "," : "") + Printf(R"({"type": "function", "name": "f%d"})", k);
+    }
+    all += (i > 0 ? "," : "") + Printf(R"({"type": "namespace", "name": "n%d", "tools": [)", i) +
+           tools + "]}";
+  }
+  return R"("input": "hi", "tools": [)" + all + "]";
+}
+
+TEST(ResponsesRequest, NamespacesAreNoWayAroundTheNumberOfTools) {
+  EXPECT_EQ(MustRead(Spaces(1, 128)).turn.conversation.tools.size(), 128u);
+  EXPECT_EQ(MustRead(Spaces(4, 32)).turn.conversation.tools.size(), 128u);
+  EXPECT_EQ(ParamOf(Spaces(1, 129)), "tools[0].tools[128]");
+  EXPECT_EQ(ParamOf(Spaces(3, 43)), "tools[2].tools[42]");
 }
 
 TEST(ResponsesWriter, TellsCallsAsTheClientNamedThem) {
-  ResponsesWriter writer({"abc", "m", "f", 1, 1}, {.faces = MustRead(kAgentTools).faces});
+  ResponsesWriter writer({"abc", "m", "f", 1, 1}, {.aliases = MustRead(kAgentTools).aliases});
   std::string stream = writer.Begin();
   const std::vector<Delta> reply{{Kind::kToolCall, "crew__spawn", 0, {}},
                                  {Kind::kToolArguments, "{}", 0, {}},
@@ -311,6 +354,40 @@ TEST(ResponsesWriter, TellsLogprobs) {
   EXPECT_THAT(writer.Whole(kUsage),
               HasSubstr(R"("logprobs":[{"token":"A","logprob":-0.5,"bytes":[65],"top_logprobs":)"
                         R"([{"token":"B","logprob":-1.0,"bytes":[66]}]}])"));
+}
+
+TEST(ResponsesWriter, StoresNothingThatCannotBeReadAgain) {
+  std::string kept;
+  ResponsesWriter writer({"abc", "m", "f", 1, 1},
+                         {.keep = [&](const std::string&, const std::string& response) {
+                           kept = response;
+                           return Status();
+                         }});
+  writer.Begin();
+  AnswerLogprob logprob;
+  logprob.chosen = {"A", -0.5F};
+  logprob.top.assign(20, {"B", -1});
+  for (int i = 0; i < 3000; ++i) {
+    Delta delta;
+    delta.text = "A";
+    delta.logprobs.push_back(logprob);
+    writer.Add(0, delta);
+  }
+  writer.EndChoice(0, {});
+  EXPECT_THAT(writer.End(kUsage), HasSubstr("top_logprobs")) << "the client has all of it";
+  EXPECT_EQ(writer.trouble(), "logprobs_not_stored");
+  EXPECT_TRUE(ParseJson(kept, kStoredLimits).ok());
+  EXPECT_THAT(kept, HasSubstr(R"("text":"AAAA)"));
+  EXPECT_THAT(kept, HasSubstr(R"("logprobs":[])"));
+}
+
+TEST(ResponsesRequest, CountsToolsInNamespaces) {
+  std::string tools;
+  for (int i = 0; i < 130; ++i)
+    tools += Printf(R"(%s{"type":"function","name":"f%d"})", i > 0 ? "," : "", i);
+  EXPECT_EQ(ParamOf(R"("input": "hi", "tools": [{"type":"namespace","name":"n","tools":[)" + tools +
+                    "]}]"),
+            "tools[0].tools[128]");
 }
 
 TEST(ResponsesWriter, SaysThatItCouldNotBeStored) {

@@ -23,9 +23,12 @@ Json TextParameters() {
                     {"additionalProperties", false}};
 }
 
+// As many as the field `tools` may have: a namespace is no way around it, and each costs a grammar.
+constexpr size_t kMaxTools = 128;
+
 struct Reading {
   MessageList& out;
-  ToolFaces& faces;
+  ToolAliases& aliases;
 
   // Whether the model is told of it.
   ApiResult<bool> Read(const Json& tool, const std::string& path, const std::string& space);
@@ -33,7 +36,7 @@ struct Reading {
 };
 
 ApiError NoSuchTool(const std::string& path) {
-  return BadField(path + ".type", "only tools of the client's own can be called",
+  return BadField(path + ".type", "only tools that the client runs are supported",
                   "unsupported_value");
 }
 
@@ -46,9 +49,8 @@ ApiResult<bool> Reading::ReadSpace(const Json& tool, const std::string& path) {
   }
   for (size_t i = 0; i < inner->array()->size(); ++i) {
     // The namespace that all functions of harmony are in anyway is no further one.
-    ApiResult<bool> read = Read((*inner->array())[i], path + Printf(".tools[%zu]", i),
-                                *name == "functions" ? "" : *name);
-    if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+    HEARTH_TRY(Read((*inner->array())[i], path + Printf(".tools[%zu]", i),
+                    *name == "functions" ? "" : *name));
   }
   return true;
 }
@@ -63,39 +65,41 @@ ApiResult<bool> Reading::Read(const Json& tool, const std::string& path, const s
   const bool is_custom = *type == "custom";
   if (!is_custom && *type != "function") return NoSuchTool(path);
   if (name == nullptr) return BadField(path + ".name", "must be a string");
-  JsonObject function{{"name", ToolFaces::ModelName(space, *name)}};
+  JsonObject function{{"name", ToolAliases::ModelName(space, *name)}};
   for (const char* member : {"description", "parameters"}) {
     const Json* value = tool.Find(member);
     if (value != nullptr && !value->is_null()) function.push_back({member, *value});
   }
   if (is_custom) function.push_back({"parameters", TextParameters()});
+  if (out.num_tools() >= kMaxTools) {
+    return BadField(path, Printf("more than %zu tools, those in namespaces included", kMaxTools));
+  }
   out.AddTool(std::move(function), path);
-  faces.Add({*name, space, is_custom});
+  aliases.Add({*name, space, is_custom});
   return true;
 }
 
 }  // namespace
 
-std::string ToolFaces::ModelName(const std::string& space, const std::string& name) {
+std::string ToolAliases::ModelName(const std::string& space, const std::string& name) {
   return space.empty() ? name : space + "__" + name;
 }
 
-ToolFace ToolFaces::Of(const std::string& model_name) const {
-  const auto found = faces_.find(model_name);
-  return found == faces_.end() ? ToolFace{model_name, "", false} : found->second;
+ToolAlias ToolAliases::Of(const std::string& model_name) const {
+  const auto found = aliases_.find(model_name);
+  return found == aliases_.end() ? ToolAlias{model_name, "", false} : found->second;
 }
 
-std::optional<ApiError> ReadTools(const Json& tools, const std::string& path, MessageList& out,
-                                  ToolFaces& faces, JsonArray& told) {
+ApiStatus ReadTools(const Json& tools, const std::string& path, MessageList& out,
+                    ToolAliases& aliases, JsonArray& told) {
   if (tools.array() == nullptr) return BadField(path, "must be an array");
-  Reading reading{out, faces};
+  Reading reading{.out = out, .aliases = aliases};
   for (size_t i = 0; i < tools.array()->size(); ++i) {
     const Json& tool = (*tools.array())[i];
-    ApiResult<bool> read = reading.Read(tool, path + Printf("[%zu]", i), "");
-    if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-    if (std::get<bool>(read)) told.push_back(tool);
+    HEARTH_ASSIGN(const bool is_told, reading.Read(tool, path + Printf("[%zu]", i), ""));
+    if (is_told) told.push_back(tool);
   }
-  return std::nullopt;
+  return {};
 }
 
 std::string ArgumentsOfText(const std::string& text) {

@@ -12,29 +12,29 @@
 namespace hearth {
 
 // What a client calls a tool.
-struct ToolFace {
+struct ToolAlias {
   std::string name;
   std::string space;  // the namespace it is in; empty: none
   bool is_custom = false;
 };
 
 // Thread: one; copies are independent.
-class ToolFaces {
+class ToolAliases {
  public:
   // What the model calls it.
   static std::string ModelName(const std::string& space, const std::string& name);
-  void Add(const ToolFace& face) { faces_[ModelName(face.space, face.name)] = face; }
+  void Add(const ToolAlias& alias) { aliases_[ModelName(alias.space, alias.name)] = alias; }
   // A name that the model made up is a function of that name.
-  ToolFace Of(const std::string& model_name) const;
+  ToolAlias Of(const std::string& model_name) const;
 
  private:
-  std::map<std::string, ToolFace> faces_;
+  std::map<std::string, ToolAlias> aliases_;
 };
 
-// Adds them to the conversation and to `faces`. What the model is told of is appended to `told`, as
-// the client wrote it: tools that this server would have to run itself are not among them.
-std::optional<ApiError> ReadTools(const Json& tools, const std::string& path, MessageList& out,
-                                  ToolFaces& faces, JsonArray& told);
+// Adds them to the conversation and to `aliases`. What the model is told of is appended to `told`,
+// as the client wrote it: tools that this server would have to run itself are not among them.
+ApiStatus ReadTools(const Json& tools, const std::string& path, MessageList& out,
+                    ToolAliases& aliases, JsonArray& told);
 
 // A custom tool's plain text as the arguments of the function it is shown as, and back. Arguments
 // that are cut off give as much of the text as they hold.

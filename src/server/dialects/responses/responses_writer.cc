@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/dialects/responses/responses_writer.h"
 
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -24,13 +25,13 @@ Json UsageOf(const TurnUsage& usage) {
 }  // namespace
 
 ResponsesWriter::ResponsesWriter(ReplyFacts facts, Form form)
-    : facts_(std::move(facts)), form_(std::move(form)) {}
+    : facts_(std::move(facts)), form_(std::move(form)), num_events_(form_.num_told) {}
 
 std::string ResponsesWriter::ItemId(size_t index) const {
   const Item& item = items_[index];
   const char* prefix = item.kind == ItemKind::kReasoning ? "rs_"
                        : item.kind == ItemKind::kMessage ? "msg_"
-                       : item.face.is_custom             ? "ctc_"
+                       : item.alias.is_custom            ? "ctc_"
                                                          : "fc_";
   return prefix + facts_.id + Printf("%02zu", index);
 }
@@ -42,18 +43,18 @@ Json ResponsesWriter::PartAsJson(const Item& item) const {
   return JsonObject{{"type", "output_text"},
                     {"text", item.text},
                     {"annotations", JsonArray{}},
-                    {"logprobs", LogprobsAsJson(item.logprobs)}};
+                    {"logprobs", has_logprobs_ ? item.logprobs : JsonArray{}}};
 }
 
 Json ResponsesWriter::CallAsJson(size_t index) const {
   const Item& item = items_[index];
   const bool is_new = item.status == "in_progress";
   JsonObject out{{"id", ItemId(index)},
-                 {"type", item.face.is_custom ? "custom_tool_call" : "function_call"},
+                 {"type", item.alias.is_custom ? "custom_tool_call" : "function_call"},
                  {"call_id", "call_" + facts_.id + Printf("%02zu", index)},
-                 {"name", item.face.name}};
-  if (!item.face.space.empty()) out.push_back({"namespace", item.face.space});
-  if (item.face.is_custom) {
+                 {"name", item.alias.name}};
+  if (!item.alias.space.empty()) out.push_back({"namespace", item.alias.space});
+  if (item.alias.is_custom) {
     out.push_back({"input", is_new ? "" : TextOfArguments(item.text)});
     return out;
   }
@@ -74,7 +75,7 @@ Json ResponsesWriter::ItemAsJson(size_t index) const {
                      {"type", "reasoning"},
                      {"summary", JsonArray{}},
                      {"content", std::move(content)}};
-      if (form_.seal) out.push_back({"encrypted_content", item.sealed});
+      if (form_.encrypt) out.push_back({"encrypted_content", item.encrypted});
       out.push_back({"status", item.status});
       return out;
     }
@@ -90,9 +91,13 @@ Json ResponsesWriter::ItemAsJson(size_t index) const {
   return CallAsJson(index);
 }
 
-Json ResponsesWriter::Response(const char* status, Json error, Json usage) const {
+JsonArray ResponsesWriter::Output() const {
   JsonArray output;
   for (size_t i = 0; i < items_.size(); ++i) output.push_back(ItemAsJson(i));
+  return output;
+}
+
+Json ResponsesWriter::Response(const char* status, Json error, Json usage) const {
   Json incomplete;
   if (status == std::string_view("incomplete")) {
     incomplete = JsonObject{{"reason", "max_output_tokens"}};
@@ -101,7 +106,7 @@ Json ResponsesWriter::Response(const char* status, Json error, Json usage) const
       {"id", "resp_" + facts_.id},      {"object", "response"},
       {"created_at", facts_.created_s}, {"status", status},
       {"error", std::move(error)},      {"incomplete_details", std::move(incomplete)},
-      {"model", facts_.model},          {"output", std::move(output)},
+      {"model", facts_.model},          {"output", Output()},
       {"usage", std::move(usage)}};
   response.insert(response.end(), form_.echo.begin(), form_.echo.end());
   return response;
@@ -125,6 +130,7 @@ std::string ResponsesWriter::ItemEvent(const char* type, JsonObject members) {
 }
 
 std::string ResponsesWriter::Begin() {
+  if (form_.num_told > 0) return "";
   const Json response = Response(form_.is_background ? "queued" : "in_progress", Json(), Json());
   std::string out = Event("response.created", {{"response", response}});
   // Numbered in this order.
@@ -138,7 +144,7 @@ std::string ResponsesWriter::OpenItem(ItemKind kind, const std::string& name) {
   if (form_.is_background && items_.empty()) {
     out += Event("response.in_progress", {{"response", Response("in_progress", Json(), Json())}});
   }
-  items_.push_back({.kind = kind, .face = form_.faces.Of(name)});
+  items_.push_back({.kind = kind, .alias = form_.aliases.Of(name)});
   is_open_ = true;
   out += Event("response.output_item.added", {{"output_index", static_cast<int>(items_.size()) - 1},
                                               {"item", ItemAsJson(items_.size() - 1)}});
@@ -148,7 +154,7 @@ std::string ResponsesWriter::OpenItem(ItemKind kind, const std::string& name) {
 
 // A custom tool's text stands inside JSON: it is told when that is whole.
 std::string ResponsesWriter::CloseCall(const Item& item) {
-  if (!item.face.is_custom) {
+  if (!item.alias.is_custom) {
     return ItemEvent("response.function_call_arguments.done", {{"arguments", item.text}});
   }
   const std::string input = TextOfArguments(item.text);
@@ -166,12 +172,12 @@ std::string ResponsesWriter::CloseItem(const char* status) {
   std::string out;
   switch (item.kind) {
     case ItemKind::kReasoning:
-      if (form_.seal) item.sealed = form_.seal(item.text);
+      if (form_.encrypt) item.encrypted = form_.encrypt(item.text);
       out = ItemEvent("response.reasoning_text.done", {{"text", item.text}});
       break;
     case ItemKind::kMessage:
       out = ItemEvent("response.output_text.done",
-                      {{"text", item.text}, {"logprobs", BriefLogprobsAsJson(item.logprobs)}});
+                      {{"text", item.text}, {"logprobs", item.brief_logprobs}});
       break;
     case ItemKind::kCall:
       out = CloseCall(item);
@@ -189,7 +195,7 @@ std::string ResponsesWriter::GrowCall(const std::string& text) {
   std::string out;
   if (!is_open_ || items_.back().kind != ItemKind::kCall) out = OpenItem(ItemKind::kCall, "");
   items_.back().text += text;
-  if (items_.back().face.is_custom) return out;
+  if (items_.back().alias.is_custom) return out;
   return out + ItemEvent("response.function_call_arguments.delta", {{"delta", text}});
 }
 
@@ -201,8 +207,10 @@ std::string ResponsesWriter::Add(int /*choice*/, const Delta& delta) {
     item.text += delta.text;
     JsonObject members{{"delta", delta.text}};
     if (kind == ItemKind::kMessage) {
-      members.push_back({"logprobs", BriefLogprobsAsJson(delta.logprobs)});
-      item.logprobs.insert(item.logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
+      JsonArray brief = BriefLogprobsAsJson(delta.logprobs), all = LogprobsAsJson(delta.logprobs);
+      item.brief_logprobs.insert(item.brief_logprobs.end(), brief.begin(), brief.end());
+      std::move(all.begin(), all.end(), std::back_inserter(item.logprobs));
+      members.push_back({"logprobs", std::move(brief)});
     }
     return out + ItemEvent(type, std::move(members));
   };
@@ -230,8 +238,22 @@ std::string ResponsesWriter::EndChoice(int /*choice*/, const ChoiceEnd& end) {
 // said beside it.
 void ResponsesWriter::Keep(const Json& response) {
   if (!form_.keep) return;
-  const Status kept = form_.keep("resp_" + facts_.id, WriteJson(response));
-  if (!kept.ok()) trouble_ = "response_not_stored";
+  std::string text = WriteJson(response);
+  // What is kept will be parsed again, when a request builds on it. Log-probabilities are what
+  // makes an answer too long for that.
+  if (!FitsJsonLimits(text, kStoredLimits)) {
+    has_logprobs_ = false;
+    Json brief = response;
+    for (auto& [name, value] : *brief.object()) {
+      if (name == "output") value = Output();
+    }
+    has_logprobs_ = true;
+    text = WriteJson(brief);
+    trouble_ = "logprobs_not_stored";
+  }
+  const bool is_kept =
+      FitsJsonLimits(text, kStoredLimits) && form_.keep("resp_" + facts_.id, std::move(text)).ok();
+  if (!is_kept) trouble_ = "response_not_stored";
 }
 
 std::string ResponsesWriter::End(const TurnUsage& usage) {

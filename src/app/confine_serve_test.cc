@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/confine_serve.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "testing/temp_dir.h"
+
+namespace hearth {
+namespace {
+
+bool Has(const std::vector<FileRule>& rules, const std::string& path, FileUse use) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const FileRule& rule) { return rule.path == path && rule.use == use; });
+}
+bool Names(const std::vector<FileRule>& rules, const std::string& path) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const FileRule& rule) { return rule.path == path; });
+}
+
+TEST(ServeFileRules, AModelFileOpensItsOwnKindAndNotItsFolder) {
+  const testing::TempDir dir;
+  dir.Write("m-00001-of-00002.gguf", "").Write("m-00002-of-00002.gguf", "").Write("id_rsa", "");
+  const auto rules = ServeFileRules({.models = {dir.Path("m-00001-of-00002.gguf")}});
+  EXPECT_TRUE(Has(rules, dir.Path("m-00001-of-00002.gguf"), FileUse::kRead));
+  EXPECT_TRUE(Has(rules, dir.Path("m-00002-of-00002.gguf"), FileUse::kRead));
+  EXPECT_FALSE(Names(rules, dir.Path("id_rsa")));
+  EXPECT_FALSE(Names(rules, dir.path()));
+  EXPECT_FALSE(Names(rules, "/etc"));
+  EXPECT_FALSE(Names(rules, "/"));
+}
+
+TEST(ServeFileRules, AModelFolderIsReadWhole) {
+  const testing::TempDir dir;
+  dir.Write("blobs/abc", "").Write("model/config.json", "");
+  std::filesystem::create_symlink(dir.Path("blobs/abc"), dir.Path("model/weights"));
+  const auto rules = ServeFileRules({.models = {dir.Path("model")}});
+  EXPECT_TRUE(Has(rules, dir.Path("model"), FileUse::kRead));
+  EXPECT_TRUE(Has(rules, dir.Path("model/weights"), FileUse::kRead)) << "and what it leads to";
+}
+
+TEST(ServeFileRules, FilesThatAreReplacedOpenTheirFolders) {
+  const testing::TempDir dir;
+  dir.Write("archive/chain1.pem", "").Write("live/x", "");
+  std::filesystem::create_symlink(dir.Path("archive/chain1.pem"), dir.Path("live/chain.pem"));
+  const auto rules = ServeFileRules({.keys = dir.Path("keys/keys.json"),
+                                     .certificate = dir.Path("live/chain.pem"),
+                                     .responses = dir.Path("state/r.db"),
+                                     .log = dir.Path("log/log"),
+                                     .unix_socket = dir.Path("run/s")});
+  EXPECT_TRUE(Has(rules, dir.Path("keys"), FileUse::kRead));
+  EXPECT_TRUE(Has(rules, dir.Path("live"), FileUse::kRead));
+  EXPECT_TRUE(Has(rules, dir.Path("archive"), FileUse::kRead)) << "where the link leads";
+  EXPECT_TRUE(Has(rules, dir.Path("state"), FileUse::kWrite));
+  EXPECT_TRUE(Has(rules, dir.Path("log"), FileUse::kAppend));
+  EXPECT_TRUE(Has(rules, dir.Path("run"), FileUse::kSocket));
+}
+
+TEST(ServeFileRules, APathWithoutAFolderIsInThisOne) {
+  EXPECT_TRUE(Has(ServeFileRules({.log = "log"}), ".", FileUse::kAppend));
+  EXPECT_FALSE(Names(ServeFileRules({.log = "-"}), "."));
+  EXPECT_TRUE(Has(ServeFileRules({.folders = {"/models"}, .state = {"/cache"}}), "/models",
+                  FileUse::kRead));
+  EXPECT_TRUE(Has(ServeFileRules({.state = {"/cache"}}), "/cache", FileUse::kWrite));
+}
+
+TEST(Confine, CanBeTurnedOff) {
+  EXPECT_TRUE(HideServer(ConfineMode::kOff).ok());
+  EXPECT_TRUE(ConfineFiles(ConfineMode::kOff, {}).ok());
+  EXPECT_TRUE(ConfineCalls(ConfineMode::kOff).ok());
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a backend is chosen and opened, without naming its types: a plan first, which costs nothing,
+// then the memory.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "backend/step_phases.h"
+#include "model/model.h"
+namespace hearth {
+
+// What a caller asks for. What stays empty or 0 is chosen from the machine.
+struct BackendOptions {
+  std::string isa;                // an instruction set or a device's level, by name
+  int num_threads = 0;            // 0: one per core that the cgroup pays for
+  int max_step_tokens = 2048;     // bounds the memory of a step
+  int max_rows = 64;              // of results in a step, likewise
+  bool reserves_kv = false;       // takes all memory for K and V when it opens, not when it is used
+  PhaseTotals* phases = nullptr;  // told where the time of each step goes; outlives the backend
+  std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are arranged
+};
+
+// The same number of blocks in every group.
+void SetBlocks(KvLayout& layout, int num_blocks);
+
+// What a backend with these options will be and hold.
+struct BackendPlan {
+  BackendOptions options;  // with every choice made
+  // How K and V are cut into blocks. The factory leaves the numbers of blocks 0: they are the
+  // caller's to fill in before Open, from the memory that is left.
+  KvLayout kv;
+  int64_t weight_bytes = 0;
+  int64_t step_bytes = 0;    // activations of the largest step, about
+  int64_t result_bytes = 0;  // of max_rows
+  std::string warning;       // a sentence for people, for example about slow formats; or empty
+  int64_t total_bytes() const {
+    return weight_bytes + kv.total_bytes() + step_bytes + result_bytes;
+  }
+};
+
+// Thread: any.
+class BackendFactory {
+ public:
+  virtual ~BackendFactory() = default;
+  virtual std::string_view name() const = 0;  // for people: "cpu"
+  // The options with every choice made; kInvalid for those that make no sense here.
+  virtual Result<BackendOptions> Complete(const BackendOptions& options) const = 0;
+  // What Complete refuses, and kUnsupported for a model that cannot run here.
+  virtual Result<BackendPlan> Plan(const Model& model, const BackendOptions& options) const = 0;
+  // Nothing of `model` is needed afterwards. kCorrupt for weights that are no numbers, kExhausted
+  // when memory runs out.
+  virtual Result<std::unique_ptr<Backend>> Open(const Model& model,
+                                                const BackendPlan& plan) const = 0;
+};
+
+}  // namespace hearth

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of system calls that serving needs, as a program for the kernel's filter (BPF). Pure.
+#pragma once
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <vector>
+
+#include "confine/confine.h"
+namespace hearth {
+
+// `self`: the process that may signal itself and nobody else. Empty on processors other than
+// x86-64, whose calls have other numbers.
+std::vector<sock_filter> CallFilter(const CallRules& rules, pid_t self);
+
+}  // namespace hearth

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU backend will hold, and which kernels and threads it takes when nobody says.
+#include <algorithm>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/kv_memory.h"
+#include "cpu/pack.h"
+#include "cpu/packed_model.h"
+#include "model/costs.h"
+#include "platform/topology.h"
+
+namespace hearth {
+namespace {
+
+// The buffers of forward.h for so many tokens: floats, and two bytes for each quantised value.
+int64_t StepBytes(const ModelSpec& spec, int64_t tokens) {
+  const int64_t d = spec.d_model, q = int64_t{spec.n_heads} * spec.d_head;
+  const int64_t kv = int64_t{spec.n_kv_heads} * spec.d_head;
+  const int64_t d_ff = spec.n_experts > 0 ? spec.d_ff_expert : spec.d_ff;
+  const int64_t slots = tokens * std::max(1, spec.n_active_experts);
+  const int64_t of_tokens = 4 * (3 * d + 2 * q + 2 * kv + spec.rope.n_dims + spec.n_experts);
+  const int64_t of_slots = 4 * (2 * d_ff + d) + 2 * std::max(d, d_ff);
+  return tokens * (of_tokens + 2 * std::max(d, q)) + slots * of_slots;
+}
+
+// A sentence about weights in formats without a fast kernel, or "" when all have one.
+std::string SlowFormatsNote(const Model& model) {
+  std::string names;
+  double slow = 0, all = 0;
+  VisitWeights(model, [&](const MatView& weight, const WeightPlace& place) {
+    const double bytes = place.share * static_cast<double>(BytesOf(weight));
+    all += bytes;
+    if (weight.rows == 1 || PackKindOf(weight) != PackKind::kRaw) return;
+    slow += bytes;
+    const std::string name = NameOf(weight.dtype);
+    if (names.find(name) == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+  });
+  if (slow <= 0) return "";
+  // Rows decoded one by one are read at about 0.4 GB/s a core, packed ones at 12 to 20.
+  return Printf(
+      "%.0f %% of the weights read per token have no fast kernel (%s, or a width that is not a "
+      "multiple of the block size); they run about 30 times slower",
+      100 * slow / all, names.c_str());
+}
+
+class CpuFactory : public BackendFactory {
+ public:
+  std::string_view name() const override { return "cpu"; }
+
+  Result<BackendOptions> Complete(const BackendOptions& options) const override {
+    BackendOptions complete = options;
+    if (complete.isa.empty()) complete.isa = NameOf(BestIsa());
+    if (!IsaNamed(complete.isa)) {
+      return Error(Code::kInvalid, "--isa %s: expected scalar, avx2, avx512 or amx",
+                   Quoted(complete.isa).c_str());
+    }
+    if (complete.num_threads <= 0) complete.num_threads = ReadTopology().useful_threads();
+    return complete;
+  }
+
+  Result<BackendPlan> Plan(const Model& model, const BackendOptions& options) const override {
+    BackendPlan plan;
+    HEARTH_ASSIGN(plan.options, Complete(options));
+    plan.kv = CpuKvLayout(model.spec);
+    plan.weight_bytes = PackedModel::BytesFor(model);
+    plan.step_bytes = StepBytes(model.spec, options.max_step_tokens);
+    plan.result_bytes = int64_t{options.max_rows} * model.spec.vocab_size * 4;
+    plan.warning = SlowFormatsNote(model);
+    return plan;
+  }
+
+  Result<std::unique_ptr<Backend>> Open(const Model& model,
+                                        const BackendPlan& plan) const override {
+    CpuOptions options;
+    options.isa = IsaNamed(plan.options.isa).value_or(Isa::kScalar);
+    options.num_threads = plan.options.num_threads;
+    for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
+    options.reserves_kv = plan.options.reserves_kv;
+    options.max_step_tokens = plan.options.max_step_tokens;
+    options.on_progress = plan.options.on_progress;
+    options.phases = plan.options.phases;
+    return MakeCpuBackend(model, options);
+  }
+};
+
+}  // namespace
+
+const BackendFactory& CpuBackends() {
+  static const CpuFactory factory;
+  return factory;
+}
+
+}  // namespace hearth

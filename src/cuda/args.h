@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA kernels are launched with: plain structs of device pointers and sizes, the same for
+// nvcc and for the host. Layouts are those of the CPU backend (cpu/kernels.h, cpu/panels.h), so
+// that K, V, panels and activations can be exchanged byte for byte.
+#pragma once
+#include <cstdint>
+namespace hearth::cuda {
+
+constexpr int kBlockTokens = 16;  // positions of a KV block
+constexpr int kPanelRows = 16;
+constexpr int kQuantBlock = 32;
+constexpr int kStrip = 576;  // columns that share an activation's scale
+constexpr int kSpan = 256;   // positions that are reduced together
+constexpr float kActMax = 32512.0f;
+
+constexpr int kRowThreads = 256;     // of kernels that take one row per block
+constexpr int kMatmulThreads = 128;  // 16 rows x 8 tokens: one result each
+constexpr int kTileTokens = 8;       // columns of one mma tile
+constexpr int kAttendThreads = 128;  // two positions of a span each
+constexpr int kAttendHeads = 8;      // query heads of one KV head taken together
+
+// Rows of quantised activations: value = (256 hi + lo) * scale.
+struct ActRows {
+  int8_t *hi, *lo;           // [rows, stride], zero from `cols` on
+  float* scale;              // [rows, num_strips]
+  int32_t *sum_hi, *sum_lo;  // [rows, num_blocks] or null: of each block of 32
+  int32_t cols, stride, num_strips, num_blocks;
+};
+
+// x += add; h = rms_norm(x) * gain; act = quantised h. One block of kRowThreads per row.
+struct NormArgs {
+  float* x;           // [rows, d]
+  const float* add;   // [rows, add_stride] or null
+  const float* gain;  // [d]; null: h is x, nothing is normed
+  float* h;           // [rows, d] or null
+  ActRows act;        // hi null: not wanted
+  int64_t add_stride;
+  int32_t d;
+  float eps;
+};
+
+// z = silu(gate) * up, clamped when limit > 0; act = quantised z. One block of kRowThreads per row.
+struct GluArgs {
+  const float *gate, *up;  // [rows, stride]
+  ActRows act;
+  int64_t stride;
+  int32_t d;
+  float alpha, limit;
+};
+
+// Where tokens of a step stand.
+struct TokenPlace {
+  int32_t position;
+  int32_t table;  // where its sequence's table starts in `tables`
+};
+
+// The blocks of one KV group, seen from one layer.
+struct KvPlace {
+  uint8_t* pool;
+  const int32_t* tables;
+  int64_t block_bytes, layer_offset;
+};
+
+// Norms of heads, rope, and K and V into their blocks. One warp per head: grid (n_heads +
+// n_kv_heads, tokens).
+struct RopeArgs {
+  float* q;                      // [tokens, q_stride], in place
+  const float *k, *v;            // [tokens, kv_stride]
+  const float *q_norm, *k_norm;  // [d_head] or null
+  const float *cos, *sin;        // [tokens, n_dims / 2]
+  const TokenPlace* places;      // [tokens]
+  KvPlace kv;
+  int64_t q_stride, kv_stride;
+  int32_t n_heads, n_kv_heads, d_head, n_dims;
+  int32_t neighbours;  // 1: pairs are neighbours, 0: halves
+  float eps;
+};
+
+// Attention of tokens over the spans that each sees. grid (most spans of a token, n_kv_heads *
+// tiles of kAttendHeads, tokens); what a span contributes goes to `parts`, which CombineArgs reads.
+struct AttendArgs {
+  const float* q;            // [tokens, q_stride], rope applied
+  const TokenPlace* places;  // [tokens]
+  KvPlace kv;
+  float* parts;  // [tokens, n_heads, max_spans, d_head + 2]: values, largest score, sum of weights
+  int64_t q_stride;
+  int32_t window;  // 0: all
+  int32_t n_heads, n_kv_heads, d_head, max_spans;
+  float scale;
+};
+
+// Spans in ascending order, from the sink or from nothing. grid (n_heads, tokens).
+struct CombineArgs {
+  const float* parts;
+  const TokenPlace* places;
+  const float* sinks;  // [n_heads] or null
+  float* out;          // [tokens, out_stride]
+  int64_t out_stride;
+  int32_t window, n_heads, d_head, max_spans;
+};
+
+// As cpu/kernels.h has it, byte for byte.
+struct SpilledBlock {
+  int32_t row, block;
+  float scale;
+  int8_t w[kQuantBlock];
+};
+
+// y[t, r] = dot(w[r], x[t]) + bias[r] for one matrix and its rows of x.
+struct MatmulJob {
+  const uint8_t* panels;
+  const SpilledBlock* spills;  // MXFP4, ascending by row and block
+  const int32_t* spill_begin;  // [panels + 1], or null: nothing is spilled
+  const float* bias;           // [rows padded to a panel] or null
+  float* y;                    // [rows of x, y_stride]
+  const int32_t* range;        // rows [range[0], range[1]) of x, or null: rows [0, m)
+  int64_t panel_bytes, y_stride;
+  int32_t num_panels, cols;
+};
+// grid (most panels of a job, jobs, tiles of tokens).
+struct MatmulArgs {
+  const MatmulJob* jobs;
+  ActRows x;
+  int32_t m;
+};
+
+// Of each row the experts with the largest logits, ties to the lower one, and their weights. One
+// warp per token.
+struct RouteArgs {
+  float* logits;     // [tokens, stride]; overwritten when softmax comes first
+  int32_t* experts;  // [tokens, active], in falling order
+  float* weights;    // [tokens, active]
+  int64_t stride;
+  int32_t num_experts, active;
+  int32_t softmax_first, renormalise;
+};
+
+}  // namespace hearth::cuda

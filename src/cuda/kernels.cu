@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is compiled for GPUs, under the names by which the driver finds it. nvcc alone
+// reads this file (cmake/cuda.cmake).
+#include "cuda/attend.h"
+#include "cuda/matmul.h"
+#include "cuda/rope.h"
+#include "cuda/route.h"
+#include "cuda/rows.h"
+
+using namespace hearth::cuda;
+
+extern "C" {
+
+__global__ void __launch_bounds__(kRowThreads) hearth_norm(const __grid_constant__ NormArgs args) {
+  NormKernel(args);
+}
+__global__ void __launch_bounds__(kRowThreads) hearth_glu(const __grid_constant__ GluArgs args) {
+  GluKernel(args);
+}
+__global__ void __launch_bounds__(kWarp) hearth_rope(const __grid_constant__ RopeArgs args) {
+  RopeKernel(args);
+}
+__global__ void __launch_bounds__(kAttendThreads)
+    hearth_attend(const __grid_constant__ AttendArgs args) {
+  AttendKernel(args);
+}
+__global__ void __launch_bounds__(kWarp) hearth_combine(const __grid_constant__ CombineArgs args) {
+  CombineKernel(args);
+}
+__global__ void __launch_bounds__(kWarp) hearth_route(const __grid_constant__ RouteArgs args) {
+  RouteKernel(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_mxfp4_few(const __grid_constant__ MatmulArgs args) {
+  MatmulKernel<Mxfp4, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_mxfp4_many(const __grid_constant__ MatmulArgs args) {
+  MatmulKernel<Mxfp4, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q8_few(const __grid_constant__ MatmulArgs args) {
+  MatmulKernel<Q8, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q8_many(const __grid_constant__ MatmulArgs args) {
+  MatmulKernel<Q8, 4>(args);
+}
+
+}  // extern "C"

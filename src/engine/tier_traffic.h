@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks on their way between the backend's memory and a tier. What is fetched waits in host memory
+// for its sequence to start, so that a load holds neither blocks nor a place in the batch; what is
+// stored was copied to host memory within a step. Whatever a tier does wrong ends here.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/fetch_policy.h"
+#include "engine/sequence.h"
+#include "engine/staged_prefix.h"
+#include "kv/kv_space.h"
+#include "kv/tier.h"
+namespace hearth {
+
+struct TierOptions {
+  int max_loading = 8;  // sequences at a time
+  int64_t max_staged_bytes = int64_t{256} << 20;
+  int64_t max_load_us = 2'000'000;    // then a sequence starts with what there is
+  int64_t max_ask_us = 200'000;       // for a tier that must ask what it has
+  int max_stores = 64;                // under way
+  int stores_per_step = 8;            // each costs a step the copy of a block
+  int64_t max_store_us = 30'000'000;  // then a store counts as lost
+};
+
+struct TierCounts {
+  int loading = 0, storing = 0, fetching = 0;  // sequences, blocks, blocks
+  int64_t staged_bytes = 0;
+  uint64_t num_loads = 0, num_loads_used = 0;      // sequences; those that got something
+  uint64_t num_fetched = 0, num_fetches_lost = 0;  // blocks; those that failed or came too late
+  uint64_t num_stored = 0, num_stores_lost = 0;
+  uint64_t num_not_worth = 0;  // loads that were possible; computing was faster
+  bool has_more = false;       // there are blocks that were not offered to the tier yet
+};
+
+// Thread: engine only.
+class TierTraffic {
+ public:
+  // All three outlive it.
+  TierTraffic(Tier& tier, KvSpace& kv, const TierOptions& options);
+  ~TierTraffic();
+
+  // The sequence, whose turn it is to start, may take its first `limit` tokens out of a cache.
+  // True: it waits for blocks now, until TakeLoaded names it.
+  bool BeginLoad(const Sequence& sequence, int limit, int64_t now_us);
+  // It ended; what comes for it is thrown away.
+  void Drop(SeqId id);
+
+  void OnDone(TierDone done, int64_t at_us);  // the time it came
+  void Expire(int64_t now_us);
+  struct Loaded {
+    SeqId id{};
+    std::unique_ptr<StagedPrefix> prefix;  // null: nothing came
+  };
+  // Whose loads ended since the last call, one way or the other.
+  std::vector<Loaded> TakeLoaded() { return std::exchange(loaded_, {}); }
+
+  // Adds copies of blocks that are to be stored; the step that has them ends with EndStep.
+  void PlanStores(StepPlan& plan);
+  void EndStep(bool succeeded, int64_t now_us);
+
+  FetchPolicy& policy() { return policy_; }
+  TierCounts counts() const;
+  // Loads and stores that should have been given up by then.
+  int NumOverdue(int64_t now_us) const;
+  // Whether an answer to this transfer is still waited for.
+  bool Awaits(TransferId id) const {
+    return fetches_.contains(id) || stores_.contains(id) || asks_.contains(id);
+  }
+
+ private:
+  struct Load {
+    std::unique_ptr<StagedPrefix> prefix;  // null: the tier is being asked what it has
+    TransferId ask = 0;                    // its question; 0: none
+    std::vector<Token> tokens;             // of the blocks that are fetched, and of those before
+    std::vector<BlockKey> keys;            // of all blocks from the beginning
+    int first = 0;                         // blocks that are here
+    int wanted = 0;                        // how far it should reach
+    TransferId first_fetch = 0, end_fetch = 0;
+    int num_pending = 0;  // of those
+    int64_t began_us = 0, ends_us = 0;
+  };
+  struct Fetch {
+    SeqId seq{};
+    int group = 0, entry = 0;
+  };
+  struct StorePlan {
+    KvSpace::IdleBlock block;
+    std::vector<std::byte> record;
+  };
+
+  template <typename Has>
+  int Furthest(int first, int most, const Has& has) const;
+  int Reachable(const std::vector<BlockKey>& keys, int first) const;
+  bool BeginAsk(SeqId id, Load& load, int64_t now_us);
+  bool BeginFetches(SeqId id, Load& load, int64_t now_us);
+  void OnAsked(SeqId id, int64_t now_us);
+  void StartFetches(const Load& load);
+  int64_t BytesOf(int first, int end) const;
+  bool Accept(const Fetch& fetch, Load& load, TierDone& done);
+  int Usable(const Load& load) const;
+  int CancelFetches(const Load& load);
+  void EndLoad(SeqId id, Load& load, int64_t now_us);
+  TierKey KeyAt(const Load& load, int group, int entry) const {
+    return {load.keys[static_cast<size_t>(entry)], group};
+  }
+
+  Tier& tier_;
+  KvSpace& kv_;
+  const TierOptions options_;
+  FetchPolicy policy_;
+  TransferId next_id_ = 1;
+  std::unordered_map<SeqId, Load> loads_;
+  std::unordered_map<TransferId, Fetch> fetches_;
+  std::unordered_map<TransferId, SeqId> asks_;
+  std::unordered_map<TransferId, int64_t> stores_;  // when each counts as lost
+  std::vector<StorePlan> planned_;                  // in the step under way
+  std::vector<Loaded> loaded_;
+  int64_t staged_bytes_ = 0;
+  TierCounts totals_;
+};
+
+}  // namespace hearth

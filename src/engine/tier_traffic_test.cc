@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine with a tier, one step at a time.
+#include "engine/tier_traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "engine/clock.h"
+#include "engine/engine_core.h"
+#include "testing/engine_rig.h"
+#include "testing/fake_backend.h"
+#include "testing/memory_tier.h"
+
+namespace hearth {
+namespace {
+
+std::vector<Token> Prompt(uint64_t seed, int size) {
+  std::vector<Token> out;
+  for (int i = 0; i < size; ++i) out.push_back(testing::FakeBackend::RandomToken(seed, i, 64));
+  return out;
+}
+
+// Memory for one long prompt: the next one takes the blocks of the one before.
+class TierTest : public ::testing::Test {
+ protected:
+  TierTest() {
+    options_.scheduler.headroom_blocks = 0;
+    options_.self_check_every = 1;
+    Restart();
+  }
+  void Restart() {
+    core_.reset();
+    backend_ = std::make_unique<testing::FakeBackend>(
+        testing::FakeOptions{.full_blocks = 12, .window_blocks = 12});
+    core_ = std::make_unique<EngineCore>(*backend_, options_, clock_, nullptr, &tier_);
+  }
+  std::shared_ptr<testing::Listener> Ask(std::vector<Token> prompt) {
+    Request request;
+    request.prompt = std::move(prompt);
+    request.max_tokens = 2;
+    request.sampling.temperature = 0;
+    auto sink = std::make_shared<testing::Listener>();
+    const Admission admission = core_->Submit(std::move(request), sink);
+    EXPECT_TRUE(admission.ok()) << admission.status.message();
+    last_ = admission.id;
+    return sink;
+  }
+  void Play() {
+    for (int i = 0; i < 1000 && (core_->Step() || !core_->is_idle()); ++i) clock_.Advance(1000);
+    EXPECT_TRUE(core_->is_idle());
+  }
+  std::shared_ptr<testing::Listener> Answer(std::vector<Token> prompt) {
+    auto sink = Ask(std::move(prompt));
+    Play();
+    return sink;
+  }
+  // Asks again in an engine without memory of it, while the tier is silent: it loads.
+  std::shared_ptr<testing::Listener> AskWhileSilent(const std::vector<Token>& prompt) {
+    Answer(prompt);
+    Restart();
+    tier_.answers = false;
+    auto sink = Ask(prompt);
+    core_->Step();
+    EXPECT_EQ(counts().loading, 1);
+    return sink;
+  }
+  TierCounts counts() const { return core_->traffic()->counts(); }
+
+  EngineOptions options_;
+  VirtualClock clock_;
+  testing::MemoryTier tier_;
+  std::unique_ptr<testing::FakeBackend> backend_;
+  std::unique_ptr<EngineCore> core_;
+  SeqId last_{};
+};
+
+TEST_F(TierTest, WhatMemoryLostComesBackFromTheTier) {
+  const std::vector<Token> first = Prompt(1, 150), second = Prompt(2, 150);
+  const auto computed = Answer(first);
+  EXPECT_EQ(computed->record->num_cached, 0);
+  EXPECT_GT(tier_.records.size(), 10u);
+  Answer(second);
+  const auto again = Answer(first);
+  EXPECT_EQ(again->tokens, computed->tokens);
+  EXPECT_EQ(again->record->num_cached, 144);
+  EXPECT_GT(again->record->num_loaded, 0);
+  EXPECT_EQ(counts().staged_bytes, 0);
+  EXPECT_EQ(counts().num_loads_used, 1u);
+}
+
+TEST_F(TierTest, AnotherEngineWithTheSameSecretFindsIt) {
+  const std::vector<Token> prompt = Prompt(1, 150);
+  const auto computed = Answer(prompt);
+  Restart();
+  const auto again = Answer(prompt);
+  EXPECT_EQ(again->tokens, computed->tokens);
+  EXPECT_EQ(again->record->num_loaded, 144);
+  options_.kv.key_seed = 77;  // another model, or another secret
+  Restart();
+  EXPECT_EQ(Answer(prompt)->record->num_cached, 0);
+}
+
+TEST_F(TierTest, ATierThatIsSilentCostsABoundedTime) {
+  options_.tier.max_load_us = 50'000;
+  Restart();
+  const std::vector<Token> prompt = Prompt(1, 150);
+  const auto computed = Answer(prompt);
+  Restart();
+  tier_.answers = false;
+  const auto again = Ask(prompt);
+  EXPECT_FALSE(core_->Step());
+  EXPECT_EQ(counts().loading, 1);
+  EXPECT_EQ(core_->scheduler().running().size(), 0u) << "it holds no place";
+  EXPECT_EQ(core_->TakeSnapshot().rows.at(0).state, SequenceRow::State::kLoading);
+  const int64_t since_us = clock_.now_us();
+  Play();
+  EXPECT_EQ(again->tokens, computed->tokens);
+  EXPECT_EQ(again->record->num_cached, 0);
+  EXPECT_GT(tier_.cancelled.size(), 0u);
+  EXPECT_LT(again->record->started_us - since_us, 60'000);
+  EXPECT_GE(again->record->loading_us, 49'000);
+  tier_.AnswerAll();  // too late: nobody waits any more
+  Play();
+  EXPECT_EQ(counts().staged_bytes, 0);
+}
+
+TEST_F(TierTest, OthersRunWhileOneLoads) {
+  const auto loading = AskWhileSilent(Prompt(1, 60));
+  const auto other = Ask(Prompt(3, 20));
+  for (int i = 0; i < 10; ++i) {
+    core_->Step();
+    clock_.Advance(1000);
+  }
+  EXPECT_EQ(other->record->finish, Finish::kLength);
+  EXPECT_TRUE(loading->tokens.empty());
+  tier_.AnswerAll();
+  tier_.answers = true;
+  Play();
+  EXPECT_EQ(loading->record->num_loaded, 48);
+}
+
+TEST_F(TierTest, CancelWhileLoadingLeavesNothing) {
+  const auto sink = AskWhileSilent(Prompt(1, 150));
+  core_->Cancel(last_);
+  core_->Step();
+  EXPECT_EQ(sink->record->finish, Finish::kCancelled);
+  EXPECT_EQ(counts().loading + counts().fetching, 0);
+  EXPECT_EQ(counts().staged_bytes, 0);
+  tier_.AnswerAll();
+  Play();
+  EXPECT_EQ(counts().staged_bytes, 0);
+}
+
+TEST_F(TierTest, DamagedBytesAreComputedAgain) {
+  const std::vector<Token> prompt = Prompt(1, 150);
+  const auto computed = Answer(prompt);
+  for (auto& [place, record] : tier_.records) record.back() ^= std::byte{1};
+  Restart();
+  const auto again = Answer(prompt);
+  EXPECT_EQ(again->tokens, computed->tokens);
+  EXPECT_EQ(again->record->num_cached, 0);
+  EXPECT_GT(counts().num_fetches_lost, 0u);
+}
+
+TEST_F(TierTest, AFullTierStopsNobody) {
+  tier_.accepts = false;
+  for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(Answer(Prompt(i, 100))->tokens.size(), 2u);
+  EXPECT_GT(counts().num_stores_lost, 0u);
+  EXPECT_EQ(counts().num_stored, 0u);
+}
+
+TEST_F(TierTest, AFailedStepStoresNothing) {
+  Answer(Prompt(1, 32));
+  const int stored = tier_.num_stores;
+  backend_->options().before_run = [](const StepPlan&) { return Error(Code::kIo, "no"); };
+  Answer(Prompt(2, 100));
+  EXPECT_EQ(tier_.num_stores, stored);
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/lane_turns.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+namespace hearth {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+void TurnLine::Charge(Cost cost, Time now) {
+  free_at_ = std::max<Time>(free_at_, now - kCredit * kParts) + cost * kParts;
+}
+
+bool TurnLine::Enter(Place& place, Time now) {
+  if (ring_.empty() && now >= free_at_) {
+    Charge(place.cost, now);
+    return true;
+  }
+  std::deque<Place*>& own = waiting_[place.client];
+  if (own.empty()) ring_.push_back(place.client);
+  own.push_back(&place);
+  place.waits = true;
+  return false;
+}
+
+void TurnLine::Leave(Place& place) {
+  if (!place.waits) return;
+  place.waits = false;
+  const auto found = waiting_.find(place.client);
+  std::erase(found->second, &place);
+  if (!found->second.empty()) return;
+  waiting_.erase(found);
+  std::erase(ring_, place.client);
+}
+
+TurnLine::Place* TurnLine::Next(Time now) {
+  if (ring_.empty() || now < free_at_) return nullptr;
+  std::string client = std::move(ring_.front());
+  ring_.pop_front();
+  const auto found = waiting_.find(client);
+  Place* const place = found->second.front();
+  found->second.pop_front();
+  if (found->second.empty()) {
+    waiting_.erase(found);
+  } else {
+    ring_.push_back(std::move(client));
+  }
+  place->waits = false;
+  Charge(place->cost, now);
+  return place;
+}
+
+asio::awaitable<Clock::duration> LaneTurns::Take(std::string client, TurnLine::Cost cost) {
+  // Leaves the line with its frame, also when a server that goes destroys it where it waits.
+  struct Standing {
+    TurnLine& line;
+    TurnLine::Place place;
+    ~Standing() { line.Leave(place); }
+  };
+  const Clock::time_point began = Clock::now();
+  const auto executor = co_await asio::this_coro::executor;
+  asio::steady_timer bell(executor, asio::steady_timer::time_point::max());
+  Standing standing{line_, {std::move(client), cost, [&bell] { bell.cancel(); }}};
+  if (line_.Enter(standing.place, began)) co_return Clock::duration(0);
+  if (!is_pumping_) {
+    is_pumping_ = true;
+    asio::co_spawn(executor, Pump(), asio::detached);
+  }
+  error_code ignored;
+  co_await bell.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  co_return Clock::now() - began;
+}
+
+// Runs while anybody waits.
+asio::awaitable<void> LaneTurns::Pump() {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  while (!line_.empty()) {
+    timer.expires_at(line_.free_at());
+    error_code ignored;
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (TurnLine::Place* const next = line_.Next(Clock::now())) next->go();
+  }
+  is_pumping_ = false;
+}
+
+}  // namespace hearth

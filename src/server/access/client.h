@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose request it is, where clients are to share something.
+#pragma once
+#include <string>
+
+#include "http/message.h"
+namespace hearth {
+
+// Its key, or without one its address, of which the last 64 bits of an IPv6 one are anybody's to
+// choose.
+std::string ClientOf(const HttpRequest& http);
+
+}  // namespace hearth

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text that clients keep for this server and cannot read or change: thoughts of replies that are
+// not stored here. Encrypted and authenticated (AES-256-GCM), each for one tenant.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+namespace hearth {
+
+using CipherKey = std::array<unsigned char, 32>;
+CipherKey NewCipherKey();
+
+// Thread: any.
+class TextCipher {
+ public:
+  static constexpr size_t kMaxBytes = size_t{2} << 20;  // of the text
+  explicit TextCipher(const CipherKey& key) : key_(key) {}
+  // The same text of the same tenant is the same encrypted text, so that prompts built from it are
+  // comparable; that much is told to who has both. Empty when the text is too long.
+  std::string Encrypt(const std::string& text, const std::string& tenant) const;
+  // Nothing unless Encrypt made it with this key for this tenant.
+  std::optional<std::string> Decrypt(const std::string& encrypted, const std::string& tenant) const;
+
+ private:
+  const CipherKey key_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request is called in answers and logs.
+#pragma once
+#include <string>
+
+#include "http/message.h"
+namespace hearth {
+
+// Unguessable, so that one client cannot name another's reply.
+std::string NewId();
+
+// Only what the standard says a traceparent is goes on to logs and answers.
+std::string TraceParent(const HttpRequest& http);
+
+}  // namespace hearth

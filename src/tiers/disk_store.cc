@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiers/disk_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/metadata.h>
+#include <rocksdb/options.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/mutex.h"
+#include "kv/block_record.h"
+
+namespace hearth {
+namespace {
+
+constexpr char kRecords[] = "records";
+constexpr size_t kPlaceBytes = 8, kKeyBytes = 20;
+
+using Place = uint64_t;
+
+void AppendBigEndian(std::string& out, uint64_t value, int num_bytes) {
+  for (int i = num_bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i));
+}
+uint64_t BigEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
+  return value;
+}
+
+std::string NameOf(Place place) {
+  std::string name;
+  AppendBigEndian(name, place, kPlaceBytes);
+  return name;
+}
+Place PlaceNamed(std::string_view name) { return name.size() == kPlaceBytes ? BigEndian(name) : 0; }
+
+std::string NameOf(const TierKey& key) {
+  std::string name;
+  AppendBigEndian(name, key.block.hi, 8);
+  AppendBigEndian(name, key.block.lo, 8);
+  AppendBigEndian(name, static_cast<uint32_t>(key.group), 4);
+  return name;
+}
+std::optional<TierKey> KeyNamed(std::string_view name) {
+  if (name.size() != kKeyBytes) return std::nullopt;
+  return TierKey{{BigEndian(name.substr(0, 8)), BigEndian(name.substr(8, 8))},
+                 static_cast<int>(static_cast<uint32_t>(BigEndian(name.substr(16))))};
+}
+
+struct KeyHash {
+  size_t operator()(const TierKey& key) const {  // keys are hashes already
+    return key.block.lo ^ (static_cast<uint64_t>(key.group) << 56);
+  }
+};
+
+// One file each. In memory there are at most two of them: one being filled, one being written.
+uint64_t FileBytes(int64_t max_bytes) {
+  constexpr int64_t kMib = int64_t{1} << 20;
+  // At most about a thousand files: a read passes the ranges of all of them.
+  const int64_t most = std::max<int64_t>(32 * kMib, max_bytes / 1024);
+  return static_cast<uint64_t>(std::clamp<int64_t>(max_bytes / 64, kMib / 2, most));
+}
+
+// So many small files, of quiet hours, become one at a time.
+constexpr uint64_t kFilesMerged = 4;
+
+// How far the tables may be above what they should have: one file too many, one that came before
+// the writer noticed (DropNow), and two that were still in memory then.
+constexpr uint64_t kFilesAbove = 4;
+
+// What the tables should have. Beside those above are as many that were dropped, and those of a
+// merge, which are listed nowhere any more and still on the disk. A 64th is for keys and lists.
+uint64_t TableBytes(int64_t max_bytes) {
+  return static_cast<uint64_t>(max_bytes) / 64 * 63 -
+         (2 * kFilesAbove + kFilesMerged) * FileBytes(max_bytes);
+}
+
+rocksdb::BlockBasedTableOptions TableOptions() {
+  rocksdb::BlockBasedTableOptions table;
+  table.no_block_cache = true;  // a block that was read goes to memory of its own
+  table.checksum = rocksdb::kXXH3;
+  table.format_version = 5;
+  return table;
+}
+
+rocksdb::ColumnFamilyOptions RecordOptions(const DiskStoreOptions& options) {
+  const uint64_t file_bytes = FileBytes(options.max_bytes);
+  rocksdb::ColumnFamilyOptions out;
+  out.compaction_style = rocksdb::kCompactionStyleFIFO;
+  out.compaction_options_fifo = rocksdb::CompactionOptionsFIFO(TableBytes(options.max_bytes), true);
+  out.level0_file_num_compaction_trigger = static_cast<int>(kFilesMerged);
+  out.max_compaction_bytes = kFilesMerged * file_bytes;  // so few whole ones are never merged
+  out.level0_slowdown_writes_trigger = out.level0_stop_writes_trigger =
+      std::numeric_limits<int>::max();
+  out.ttl = out.periodic_compaction_seconds = 0;
+  out.write_buffer_size = file_bytes;
+  out.max_write_buffer_number = 2;
+  out.compression = rocksdb::kNoCompression;  // numbers of 16 bits that look like noise
+  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions()));
+  return out;
+}
+
+rocksdb::ColumnFamilyOptions KeyOptions() {
+  rocksdb::ColumnFamilyOptions out;
+  out.compression = rocksdb::kNoCompression;
+  out.ttl = out.periodic_compaction_seconds = 0;
+  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions()));
+  return out;
+}
+
+rocksdb::DBOptions StoreOptions(const DiskStoreOptions& options) {
+  rocksdb::DBOptions out;
+  out.create_if_missing = out.create_missing_column_families = true;
+  out.atomic_flush = true;   // keys and records of one moment
+  out.max_open_files = 512;  // also: not all files are opened at the start
+  out.skip_stats_update_on_db_open = true;
+  out.max_background_jobs = 2;
+  out.bytes_per_sync = 1 << 20;  // no burst at the end of a file
+  out.use_direct_reads = options.direct_reads;
+  out.info_log_level = rocksdb::WARN_LEVEL;
+  out.keep_log_file_num = 2;
+  out.max_log_file_size = 1 << 20;
+  out.max_manifest_file_size = 1 << 20;
+  out.stats_dump_period_sec = out.stats_persist_period_sec = 0;
+  // The disk is tried again when a write is, not in between.
+  out.max_bgerror_resume_count = 0;
+  return out;
+}
+
+Status StatusOf(const rocksdb::Status& status) {
+  if (status.ok()) return Status();
+  const std::string text = status.ToString();
+  if (text.find("/LOCK") != std::string::npos) {
+    return Error(Code::kExhausted, "another process has it open");
+  }
+  const bool is_io = status.IsIOError() && !status.IsPathNotFound();
+  return Error(is_io ? Code::kIo : Code::kCorrupt, "%s", Quoted(text).c_str());
+}
+
+}  // namespace
+
+struct DiskStore::Impl {
+  explicit Impl(const DiskStoreOptions& o) : options(o) {
+    write.disableWAL = true;
+    read.fill_cache = false;
+  }
+  ~Impl();
+  Status Load();
+  // What RocksDB dropped is forgotten; asks for its list of files.
+  void Prune();
+  // Bytes of all files, and the first place that is in one.
+  std::optional<Place> Measure();
+  void DropNow(Place oldest);
+  void Forget(const TierKey& key, Place place);
+  void DropOldest(Place horizon, rocksdb::WriteBatch& gone);
+
+  const DiskStoreOptions options;
+  rocksdb::WriteOptions write;
+  rocksdb::ReadOptions read;
+  std::unique_ptr<rocksdb::DB> db;
+  rocksdb::ColumnFamilyHandle* keys = nullptr;  // freed before `db`
+  rocksdb::ColumnFamilyHandle* records = nullptr;
+  std::atomic<int64_t> used_bytes{0};
+  // Of the writer alone.
+  Place next = 1;
+  int64_t unpruned_bytes = 0;
+  uint64_t record_bytes = 0;  // of the files with records
+  bool is_flushed = true;
+
+  mutable Mutex mu;
+  std::unordered_map<TierKey, Place, KeyHash> places HEARTH_GUARDED_BY(mu);
+  // Also those that have another place by now.
+  std::deque<std::pair<Place, TierKey>> order HEARTH_GUARDED_BY(mu);
+  Place newest HEARTH_GUARDED_BY(mu) = 0;
+};
+
+DiskStore::Impl::~Impl() {
+  if (db == nullptr) return;
+  for (rocksdb::ColumnFamilyHandle* handle : {keys, records}) {
+    if (handle != nullptr) db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  db->Close().PermitUncheckedError();
+}
+
+Status DiskStore::Impl::Load() {
+  rocksdb::ColumnFamilyMetaData files;
+  db->GetColumnFamilyMetaData(records, &files);
+  for (const auto& level : files.levels) {
+    for (const auto& file : level.files) next = std::max(next, PlaceNamed(file.largestkey) + 1);
+  }
+  {
+    const MutexLock lock(mu);
+    const std::unique_ptr<rocksdb::Iterator> each(db->NewIterator(read, keys));
+    for (each->SeekToFirst(); each->Valid(); each->Next()) {
+      const auto key = KeyNamed(each->key().ToStringView());
+      const Place place = PlaceNamed(each->value().ToStringView());
+      if (key && place > 0) order.emplace_back(place, *key);
+    }
+    HEARTH_TRY(StatusOf(each->status()));
+    std::ranges::sort(order);
+    places.reserve(order.size());
+    for (const auto& [place, key] : order) places[key] = place;
+    if (!order.empty()) next = std::max(next, order.back().first + 1);
+    newest = next;
+  }
+  Prune();
+  return Status();
+}
+
+void DiskStore::Impl::DropOldest(Place horizon, rocksdb::WriteBatch& gone) {
+  const MutexLock lock(mu);
+  while (!order.empty() && (order.front().first < horizon || places.size() > options.max_records)) {
+    const auto [place, key] = order.front();
+    order.pop_front();
+    const auto found = places.find(key);
+    if (found == places.end() || found->second != place) continue;
+    places.erase(found);
+    gone.Delete(keys, NameOf(key)).PermitUncheckedError();
+  }
+}
+
+// RocksDB drops the oldest files when it has time for it, which on a busy machine may be too late.
+// This waits until it has.
+void DiskStore::Impl::DropNow(Place oldest) {
+  // Without a range what is in memory would be flushed first; whichever it is, the oldest file
+  // goes.
+  const std::string name = NameOf(oldest);
+  const rocksdb::Slice range(name);
+  // What does not work now does not work in the background either, and there it is told.
+  db->CompactRange(rocksdb::CompactRangeOptions(), records, &range, &range).PermitUncheckedError();
+}
+
+std::optional<Place> DiskStore::Impl::Measure() {
+  rocksdb::ColumnFamilyMetaData of_records, of_keys;
+  db->GetColumnFamilyMetaData(records, &of_records);
+  db->GetColumnFamilyMetaData(keys, &of_keys);
+  used_bytes = static_cast<int64_t>(of_records.size + of_keys.size);
+  record_bytes = of_records.size;
+  std::optional<Place> horizon;
+  for (const auto& level : of_records.levels) {
+    for (const auto& file : level.files) {
+      const Place first = PlaceNamed(file.smallestkey);
+      horizon = std::min(horizon.value_or(first), first);
+    }
+  }
+  return horizon;
+}
+
+void DiskStore::Impl::Prune() {
+  unpruned_bytes = 0;
+  std::optional<Place> horizon = Measure();
+  if (horizon && record_bytes > TableBytes(options.max_bytes) + FileBytes(options.max_bytes)) {
+    DropNow(*horizon);
+    horizon = Measure();
+  }
+  rocksdb::WriteBatch gone;
+  DropOldest(horizon.value_or(0), gone);  // without files all of it is still in memory
+  // A key that comes back after a crash finds no record, and is forgotten then.
+  if (gone.Count() > 0) db->Write(write, &gone).PermitUncheckedError();
+}
+
+void DiskStore::Impl::Forget(const TierKey& key, Place place) {
+  {
+    const MutexLock lock(mu);
+    const auto found = places.find(key);
+    if (found == places.end() || found->second != place) return;
+    places.erase(found);
+  }
+  db->Delete(write, keys, NameOf(key)).PermitUncheckedError();
+}
+
+DiskStore::DiskStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+DiskStore::~DiskStore() {
+  const Status status = Flush();
+  (void)status;  // what is lost is a miss
+}
+
+Result<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& directory,
+                                                   const DiskStoreOptions& options) {
+  if (options.max_bytes < kLeastDiskBytes) {
+    return Error(
+        Code::kInvalid, "%lld bytes are too few for a cache on disk: expected %lld or more",
+        static_cast<long long>(options.max_bytes), static_cast<long long>(kLeastDiskBytes));
+  }
+  // Work in the background is nobody's hurry, and the processors have other things to do.
+  for (const auto pool : {rocksdb::Env::LOW, rocksdb::Env::HIGH}) {
+    rocksdb::Env::Default()->LowerThreadPoolCPUPriority(pool);
+  }
+  auto impl = std::make_unique<Impl>(options);
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{
+      {rocksdb::kDefaultColumnFamilyName, KeyOptions()}, {kRecords, RecordOptions(options)}};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  HEARTH_TRY(
+      StatusOf(rocksdb::DB::Open(StoreOptions(options), directory, families, &handles, &db)));
+  impl->db.reset(db);
+  impl->keys = handles.at(0);
+  impl->records = handles.at(1);
+  HEARTH_TRY(impl->Load());
+  return std::unique_ptr<DiskStore>(new DiskStore(std::move(impl)));
+}
+
+Status DiskStore::Discard(const std::string& directory) {
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{{kRecords, KeyOptions()}};
+  const rocksdb::Status destroyed = rocksdb::DestroyDB(directory, rocksdb::Options(), families);
+  const Status status = StatusOf(destroyed);
+  // It is too damaged for RocksDB to say what belongs to it; that it is not open it knows first.
+  if (status.code() == Code::kExhausted) return status;
+  std::error_code error;
+  std::filesystem::remove_all(directory, error);
+  if (error) return Error(Code::kIo, "removing %s: %s", directory.c_str(), error.message().c_str());
+  return Status();
+}
+
+bool DiskStore::Has(const TierKey& key) const {
+  const MutexLock lock(impl_->mu);
+  return impl_->places.contains(key);
+}
+
+bool DiskStore::IsOld(const TierKey& key) const {
+  const MutexLock lock(impl_->mu);
+  const auto found = impl_->places.find(key);
+  return found != impl_->places.end() &&
+         impl_->newest - found->second > TableBytes(impl_->options.max_bytes) / 4 * 3;
+}
+
+Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
+  Place place = 0;
+  {
+    const MutexLock lock(impl_->mu);
+    const auto found = impl_->places.find(key);
+    if (found == impl_->places.end()) return Error(Code::kNotFound, "no such record");
+    place = found->second;
+  }
+  rocksdb::PinnableSlice value;
+  const rocksdb::Status got = impl_->db->Get(impl_->read, impl_->records, NameOf(place), &value);
+  if (got.IsNotFound()) {
+    impl_->Forget(key, place);
+    return Error(Code::kNotFound, "no such record");
+  }
+  std::span<const std::byte> bytes = std::as_bytes(std::span(value.data(), value.size()));
+  Status status = StatusOf(got);
+  std::optional<std::vector<std::byte>> opened;
+  if (status.ok() && impl_->options.seal != nullptr) {
+    opened = impl_->options.seal->Open(key, bytes);
+    if (opened) bytes = *opened;
+  }
+  if (status.ok() && impl_->options.seal != nullptr && !opened) {
+    status = Error(Code::kCorrupt, "the record is not as it was encrypted");
+  } else if (status.ok() && !IsRecordOf(bytes, key)) {
+    status = Error(Code::kCorrupt, "the record is another block's");
+  } else if (status.ok() && !IsIntact(bytes)) {
+    status = Error(Code::kCorrupt, "the record is not as it was written");
+  }
+  if (status.code() == Code::kCorrupt) impl_->Forget(key, place);
+  HEARTH_TRY(status);
+  if (opened) return *std::move(opened);
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+std::vector<TierKey> DiskStore::Keys() const {
+  std::vector<TierKey> out;
+  const MutexLock lock(impl_->mu);
+  for (const auto& [place, key] : impl_->order) {
+    const auto found = impl_->places.find(key);
+    if (found != impl_->places.end() && found->second == place) out.push_back(key);
+  }
+  return out;
+}
+
+int64_t DiskStore::num_records() const {
+  const MutexLock lock(impl_->mu);
+  return static_cast<int64_t>(impl_->places.size());
+}
+
+int64_t DiskStore::used_bytes() const { return impl_->used_bytes; }
+
+Status DiskStore::Put(const TierKey& key, std::span<const std::byte> record) {
+  std::vector<std::byte> sealed;
+  if (impl_->options.seal != nullptr) {
+    sealed = impl_->options.seal->Seal(key, record);
+    if (sealed.empty()) return Error(Code::kExhausted, "a record cannot be encrypted");
+    record = sealed;
+  }
+  const Place place = impl_->next;
+  rocksdb::WriteBatch batch(record.size() + 128);
+  const std::string key_name = NameOf(key), place_name = NameOf(place);
+  const rocksdb::Slice value(reinterpret_cast<const char*>(record.data()), record.size());
+  HEARTH_TRY(StatusOf(batch.Put(impl_->records, place_name, value)));
+  HEARTH_TRY(StatusOf(batch.Put(impl_->keys, key_name, place_name)));
+  impl_->is_flushed = false;
+  HEARTH_TRY(StatusOf(impl_->db->Write(impl_->write, &batch)));
+  impl_->next = place + std::max<size_t>(record.size(), 1);
+  impl_->unpruned_bytes += static_cast<int64_t>(record.size());
+  {
+    // Known only now that it is there.
+    const MutexLock lock(impl_->mu);
+    impl_->places[key] = place;
+    impl_->order.emplace_back(place, key);
+    impl_->newest = impl_->next;
+  }
+  if (impl_->unpruned_bytes >= static_cast<int64_t>(FileBytes(impl_->options.max_bytes))) {
+    impl_->Prune();
+  }
+  return Status();
+}
+
+Status DiskStore::Flush() {
+  if (impl_->is_flushed) return Status();
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;  // there is one writer, and it is here
+  HEARTH_TRY(StatusOf(impl_->db->Flush(options, {impl_->keys, impl_->records})));
+  impl_->is_flushed = true;
+  impl_->Prune();
+  return Status();
+}
+
+Status DiskStore::Recover() { return StatusOf(impl_->db->Resume()); }
+
+}  // namespace hearth

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiers/redis_tier.h"
+
+#include <utility>
+
+#include "base/mix.h"
+
+namespace hearth {
+namespace {
+
+// The same on every machine, as replicas must agree.
+uint64_t NumberOf(const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return MixBits(hash);
+}
+
+}  // namespace
+
+// Rendezvous hashing: the server whose mix with the key is the largest.
+size_t RedisTier::ServerOf(const TierKey& key, const std::vector<uint64_t>& names) {
+  size_t best = 0;
+  uint64_t most = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const uint64_t score = MixBits(names[i] ^ key.block.lo ^ static_cast<uint64_t>(key.group));
+    if (i == 0 || score > most) {
+      best = i;
+      most = score;
+    }
+  }
+  return best;
+}
+
+RedisTier::RedisTier(const RedisTierOptions& options) : options_(options) {
+  for (const RedisAddress& address : options.servers) names_.push_back(NumberOf(address.name()));
+  // What goes wrong is told once: the connection for stores is to the same server.
+  RedisLinkOptions silent = options.link;
+  silent.say = nullptr;
+  const auto answer = [this](RedisAnswer came) { OnAnswer(std::move(came)); };
+  for (const RedisAddress& address : options.servers) {
+    servers_.push_back({std::make_unique<RedisLink>(address, options.link, answer),
+                        std::make_unique<RedisLink>(address, silent, answer)});
+  }
+}
+
+RedisTier::~RedisTier() { servers_.clear(); }
+
+bool RedisTier::IsKnown(const TierKey& key) const {
+  const MutexLock lock(mu_);
+  return known_.contains(key);
+}
+
+void RedisTier::Know(const TierKey& key) {
+  const MutexLock lock(mu_);
+  if (!known_.insert(key).second) return;
+  known_order_.push_back(key);
+  while (known_order_.size() > options_.max_known) {
+    known_.erase(known_order_.front());
+    known_order_.pop_front();
+  }
+}
+
+void RedisTier::Unknow(const TierKey& key) {
+  const MutexLock lock(mu_);
+  known_.erase(key);
+}
+
+bool RedisTier::MayHave(const TierKey& key) const {
+  return ServerOf(key).fetches->is_up() && IsKnown(key);
+}
+
+bool RedisTier::Wants(const TierKey& key) const {
+  return ServerOf(key).stores->is_up() && !IsKnown(key);
+}
+
+bool RedisTier::Ask(TransferId id, const std::vector<TierKey>& keys) {
+  std::vector<std::vector<TierKey>> by_server(servers_.size());
+  for (const TierKey& key : keys) {
+    if (!IsKnown(key)) by_server[ServerOf(key, names_)].push_back(key);
+  }
+  int num_asked = 0;
+  {
+    const MutexLock lock(mu_);
+    asks_[id] = 1;  // ours, so that none of them is the last before all are asked
+  }
+  for (size_t i = 0; i < by_server.size(); ++i) {
+    if (by_server[i].empty()) continue;
+    {
+      const MutexLock lock(mu_);
+      ++asks_[id];
+    }
+    RedisTask task;
+    task.kind = RedisTask::Kind::kAsk;
+    task.id = id;
+    task.keys = std::move(by_server[i]);
+    const bool is_asked = servers_[i].fetches->Push(std::move(task));
+    num_asked += is_asked;
+    if (!is_asked) {
+      const MutexLock lock(mu_);
+      --asks_[id];
+    }
+  }
+  bool is_over = false;
+  {
+    const MutexLock lock(mu_);
+    is_over = --asks_[id] == 0;
+    if (is_over) asks_.erase(id);
+  }
+  if (num_asked == 0) return false;
+  if (is_over) gate_.Answer({id, TierOutcome::kDone, {}});
+  return true;
+}
+
+void RedisTier::Store(TransferId id, const TierKey& key, std::vector<std::byte> record) {
+  if (IsKnown(key)) {
+    gate_.Answer({id, TierOutcome::kDone, {}});
+    return;
+  }
+  RedisTask task;
+  task.kind = RedisTask::Kind::kSet;
+  task.id = id;
+  task.keys = {key};
+  task.record = std::move(record);
+  if (ServerOf(key).stores->Push(std::move(task))) return;
+  ++num_declined_;
+  gate_.Answer({id, TierOutcome::kFull, {}});
+}
+
+void RedisTier::Fetch(TransferId id, const TierKey& key) {
+  RedisTask task;
+  task.kind = RedisTask::Kind::kGet;
+  task.id = id;
+  task.keys = {key};
+  if (ServerOf(key).fetches->Push(std::move(task))) return;
+  ++num_failed_;
+  gate_.Answer({id, TierOutcome::kFailed, {}});
+}
+
+void RedisTier::Cancel(TransferId id) {
+  for (const Server& server : servers_) server.fetches->Forget(id);
+  const MutexLock lock(mu_);
+  asks_.erase(id);
+}
+
+void RedisTier::OnAnswer(RedisAnswer answer) {
+  switch (answer.kind) {
+    case RedisTask::Kind::kAsk:
+      return OnAsked(answer);
+    case RedisTask::Kind::kGet:
+      return OnFetched(std::move(answer));
+    case RedisTask::Kind::kSet:
+      return OnStored(answer);
+  }
+}
+
+void RedisTier::OnAsked(const RedisAnswer& answer) {
+  for (size_t i = 0; i < answer.has.size() && answer.outcome == TierOutcome::kDone; ++i) {
+    if (answer.has[i]) Know(answer.keys[i]);
+  }
+  {
+    const MutexLock lock(mu_);
+    const auto found = asks_.find(answer.id);
+    if (found == asks_.end() || --found->second > 0) return;
+    asks_.erase(found);
+  }
+  gate_.Answer({answer.id, TierOutcome::kDone, {}});
+}
+
+void RedisTier::OnFetched(RedisAnswer answer) {
+  read_us_ += answer.took_us;
+  bytes_read_ += answer.num_bytes;
+  num_corrupt_ += answer.is_corrupt;
+  if (answer.outcome == TierOutcome::kDone) {
+    ++num_hits_;
+    Know(answer.keys[0]);
+  } else {
+    ++(answer.outcome == TierOutcome::kFailed ? num_failed_ : num_misses_);
+    Unknow(answer.keys[0]);  // so that it is stored again
+  }
+  gate_.Answer({answer.id, answer.outcome, std::move(answer.record)});
+}
+
+void RedisTier::OnStored(const RedisAnswer& answer) {
+  write_us_ += answer.took_us;
+  if (answer.outcome == TierOutcome::kDone) {
+    ++num_stored_;
+    bytes_written_ += answer.num_bytes;
+    Know(answer.keys[0]);
+  } else {
+    ++(answer.outcome == TierOutcome::kFull ? num_declined_ : num_failed_);
+  }
+  gate_.Answer({answer.id, answer.outcome, {}});
+}
+
+TierStats RedisTier::stats() const {
+  TierStats stats;
+  stats.num_hits = num_hits_;
+  stats.num_misses = num_misses_;
+  stats.num_corrupt = num_corrupt_;
+  stats.num_failed = num_failed_;
+  stats.num_stored = num_stored_;
+  stats.num_declined = num_declined_;
+  stats.bytes_read = bytes_read_;
+  stats.bytes_written = bytes_written_;
+  stats.read_us = read_us_;
+  stats.write_us = write_us_;
+  for (const Server& server : servers_) {
+    stats.is_reading = stats.is_reading && server.fetches->is_up();
+    stats.is_writing = stats.is_writing && server.stores->is_up();
+  }
+  return stats;
+}
+
+}  // namespace hearth

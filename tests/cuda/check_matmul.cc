@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of packed matrices: few and many rows, spills, biases, and several jobs in one launch
+// with rows chosen on the device.
+#include <algorithm>
+#include <cstddef>
+
+#include "check_parts.h"
+#include "cuda/matmul.h"
+
+namespace hearth::cuda {
+namespace {
+
+using testing::TestMatrix;
+
+static_assert(sizeof(SpilledBlock) == sizeof(hearth::SpilledBlock) &&
+              offsetof(SpilledBlock, w) == offsetof(hearth::SpilledBlock, w) &&
+              kStrip == hearth::kStrip && kPanelRows == hearth::kPanelRows);
+
+struct Kernel {
+  const char* name;
+  int tile_tokens;
+  int64_t shared_bytes;
+};
+Kernel KernelFor(DType dtype, bool many) {
+  if (dtype == DType::kQ8_0) {
+    return many ? Kernel{"hearth_q8_many", 4 * kTileTokens, MatmulSharedBytes<Q8, 4>()}
+                : Kernel{"hearth_q8_few", kTileTokens, MatmulSharedBytes<Q8, 1>()};
+  }
+  return many ? Kernel{"hearth_mxfp4_many", 4 * kTileTokens, MatmulSharedBytes<Mxfp4, 4>()}
+              : Kernel{"hearth_mxfp4_few", kTileTokens, MatmulSharedBytes<Mxfp4, 1>()};
+}
+
+// A packed matrix on the device: panels, spills, where each panel's spills begin.
+MatmulJob JobOf(const TestMatrix& matrix, DeviceMemory& memory) {
+  const PackedMatrix& w = matrix.packed;
+  MatmulJob job{};
+  job.num_panels = NumPanels(w.rows);
+  job.cols = w.cols;
+  job.panel_bytes = w.panel_bytes;
+  job.panels = memory.Copy(w.data, static_cast<size_t>(job.num_panels * w.panel_bytes));
+  if (w.num_spills > 0) {
+    const auto* spills = reinterpret_cast<const SpilledBlock*>(w.spills);
+    job.spills = memory.Copy(spills, static_cast<size_t>(w.num_spills));
+    std::vector<int32_t> begin(static_cast<size_t>(job.num_panels) + 1);
+    for (int s = 0; s < w.num_spills; ++s) {
+      ++begin[static_cast<size_t>(w.spills[s].row / kPanelRows) + 1];
+    }
+    for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    job.spill_begin = memory.Copy(begin);
+  }
+  return job;
+}
+
+// Quantised rows of every kind, on the CPU and copied to the device.
+struct Inputs {
+  Inputs(int m, int cols, Rng& rng, DeviceMemory& memory) {
+    const Activations& x = buffer.Shape(m, cols);
+    for (int t = 0; t < m; ++t) {
+      ScalarKernels().quantise(RowOfKind(rng, cols, rng.Int(0, kRowKinds - 1)).data(), x, t);
+    }
+    device = ActRowsLike(x, memory, false);
+    const auto rows = static_cast<size_t>(m);
+    std::copy_n(x.hi, rows * static_cast<size_t>(x.stride), device.hi);
+    std::copy_n(x.lo, rows * static_cast<size_t>(x.stride), device.lo);
+    std::copy_n(x.scale, rows * static_cast<size_t>(x.num_strips), device.scale);
+  }
+  ActBuffer buffer;
+  ActRows device{};
+};
+
+std::vector<float> OnCpu(const TestMatrix& matrix, const Activations& x, const float* bias,
+                         int64_t stride) {
+  std::vector<float> y(static_cast<size_t>(stride * x.m), -77.0f);
+  const hearth::MatmulKernel kernel =
+      ScalarKernels().matmul[static_cast<size_t>(matrix.packed.kind)];
+  kernel({&matrix.packed, &x, bias, y.data(), stride}, 0, NumPanels(matrix.packed.rows));
+  return y;
+}
+
+std::string CheckOne(Machine& machine, DType dtype, int rows, int cols, int m, Rng& rng) {
+  const TestMatrix matrix(dtype, rows, cols, rng);
+  DeviceMemory memory;
+  Inputs inputs(m, cols, rng, memory);
+  const int64_t stride = int64_t{NumPanels(rows)} * kPanelRows + 16;
+  const std::vector<float> bias = rng.Normals(static_cast<int>(stride));
+  const bool has_bias = rng.OneIn(2);
+  const std::vector<float> want =
+      OnCpu(matrix, inputs.buffer.get(), has_bias ? bias.data() : nullptr, stride);
+  MatmulJob job = JobOf(matrix, memory);
+  job.bias = has_bias ? memory.Copy(bias) : nullptr;
+  job.y = memory.Copy(std::vector<float>(want.size(), -77.0f));
+  job.y_stride = stride;
+  const Kernel kernel = KernelFor(dtype, m > kTileTokens);
+  const MatmulArgs args{memory.Copy(&job, 1), inputs.device, m};
+  const int tiles = (m + kernel.tile_tokens - 1) / kernel.tile_tokens;
+  RunKernel(machine, kernel.name, {job.num_panels, 1, tiles, kMatmulThreads, kernel.shared_bytes},
+            args, memory);
+  const std::string wrong = FloatsDiffer("y", want.data(), job.y, want.size());
+  if (wrong.empty()) return "";
+  return std::to_string(rows) + " x " + std::to_string(cols) + ", m " + std::to_string(m) + ", " +
+         std::to_string(matrix.packed.num_spills) + " spills: " + wrong;
+}
+
+std::string CheckFormat(Machine& machine, DType dtype, Grid grid, uint64_t seed) {
+  Rng rng(seed);
+  struct Case {
+    int rows, cols, m;
+  };
+  std::vector<Case> cases = {{16, 32, 1}, {20, 608, 8}, {33, 1184, 3}, {17, 96, 9}};
+  if (grid >= Grid::kSmall) {
+    cases.insert(
+        cases.end(),
+        {{16, 576, 2}, {40, 2880, 1}, {5, 64, 7}, {24, 288, 16}, {18, 640, 33}, {16, 4096, 4}});
+  }
+  if (grid == Grid::kFull) {
+    for (const int m : {1, 2, 7, 8, 9, 16, 17, 64, 129}) {
+      for (const int cols : {32, 544, 576, 1152, 2880}) cases.push_back({rng.Int(1, 70), cols, m});
+    }
+    cases.push_back({16, 32 * 18 * 17, 2});  // more items than a round holds
+  }
+  for (const Case& c : cases) {
+    if (std::string wrong = CheckOne(machine, dtype, c.rows, c.cols, c.m, rng); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CheckMxfp4(Machine& machine, Grid grid) {
+  return CheckFormat(machine, DType::kMxfp4, grid, 111);
+}
+std::string CheckQ8(Machine& machine, Grid grid) {
+  return CheckFormat(machine, DType::kQ8_0, grid, 112);
+}
+
+// Experts of different sizes in one launch; each takes the rows that a range on the device gives
+// it, one of them none.
+std::string CheckGrouped(Machine& machine, Grid grid) {
+  Rng rng(113);
+  const std::vector<int32_t> begin = {0, 3, 3, 12, 13};
+  const int m = begin.back(), cols = grid == Grid::kTiny ? 96 : 640;
+  const int64_t stride = 80;
+  DeviceMemory memory;
+  Inputs inputs(m, cols, rng, memory);
+  const int32_t* ranges = memory.Copy(begin);
+  std::vector<float> want(static_cast<size_t>(stride * m), -77.0f);
+  float* y = memory.Copy(want);
+  std::vector<MatmulJob> jobs;
+  for (size_t e = 0; e + 1 < begin.size(); ++e) {
+    const int rows = static_cast<int>(e) * 16 + 17, count = begin[e + 1] - begin[e];
+    const TestMatrix matrix(DType::kMxfp4, rows, cols, rng);
+    const Activations x = inputs.buffer.Part(begin[e], count);
+    const std::vector<float> part = OnCpu(matrix, x, nullptr, stride);
+    std::copy(part.begin(), part.end(), want.begin() + begin[e] * stride);
+    jobs.push_back(JobOf(matrix, memory));
+    jobs.back().y = y;
+    jobs.back().y_stride = stride;
+    jobs.back().range = ranges + e;
+  }
+  const Kernel kernel = KernelFor(DType::kMxfp4, true);
+  const MatmulArgs args{memory.Copy(jobs), inputs.device, m};
+  RunKernel(machine, kernel.name,
+            {5, static_cast<int>(jobs.size()), 1, kMatmulThreads, kernel.shared_bytes}, args,
+            memory);
+  return FloatsDiffer("grouped y", want.data(), y, want.size());
+}
+
+}  // namespace hearth::cuda

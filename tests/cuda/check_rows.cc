@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that take a row each: norm, residual and quantising, the gated activation, the router.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "check_parts.h"
+
+namespace hearth::cuda {
+namespace {
+
+struct NormCase {
+  int rows, d;
+  bool adds, norms, keeps_h, has_sums;
+};
+
+std::string CheckOneNorm(Machine& machine, const NormCase& c, Rng& rng) {
+  const KernelTable& cpu = ScalarKernels();
+  const auto d = static_cast<size_t>(c.d), count = d * static_cast<size_t>(c.rows);
+  const int64_t add_stride = c.d + 16;
+  std::vector<float> x = RowsOfKinds(rng, c.rows, c.d, rng.Int(0, kRowKinds - 1));
+  const std::vector<float> add = rng.Normals(static_cast<int>(add_stride) * c.rows);
+  const std::vector<float> gain = rng.Normals(c.d);
+  DeviceMemory memory;
+  NormArgs args{};
+  args.x = memory.Copy(x);
+  args.add = c.adds ? memory.Copy(add) : nullptr;
+  args.gain = c.norms ? memory.Copy(gain) : nullptr;
+  args.h = c.keeps_h ? memory.Make<float>(count) : nullptr;
+  args.add_stride = add_stride;
+  args.d = c.d;
+  args.eps = 1e-5f;
+  ActBuffer buffer;
+  const Activations& want = buffer.Shape(c.rows, c.d);
+  args.act = ActRowsLike(want, memory, c.has_sums);
+  RunKernel(machine, "hearth_norm", {c.rows, 1, 1, kRowThreads, 4 * (c.d + 1)}, args, memory);
+  std::vector<float> h(count);
+  for (int t = 0; t < c.rows; ++t) {
+    float* row = x.data() + static_cast<size_t>(t) * d;
+    float* h_row = h.data() + static_cast<size_t>(t) * d;
+    if (c.adds) cpu.add_scaled(add.data() + t * add_stride, 1.0f, c.d, row);
+    std::copy_n(row, d, h_row);
+    if (c.norms) cpu.rms_norm(row, gain.data(), args.eps, c.d, h_row);
+    cpu.quantise(h_row, want, t);
+  }
+  const std::string wrong =
+      FirstOf({FloatsDiffer("x", x.data(), args.x, count),
+               c.keeps_h && c.norms ? FloatsDiffer("h", h.data(), args.h, count) : "",
+               RowsDiffer(want, args.act)});
+  if (wrong.empty()) return "";
+  return "norm of " + std::to_string(c.rows) + " x " + std::to_string(c.d) + ": " + wrong;
+}
+
+// What Forward::Route does, in its own words.
+void RouteOnCpu(float* row, int n, int active, bool softmax_first, bool renormalise, int* experts,
+                float* weights) {
+  const KernelTable& cpu = ScalarKernels();
+  if (softmax_first) cpu.softmax(row, n);
+  std::vector<int> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [row](int e) { return row[e] == row[e] ? row[e] : -INFINITY; };
+  std::partial_sort(order.begin(), order.begin() + active, order.end(),
+                    [&](int a, int b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+  for (int i = 0; i < active; ++i) {
+    experts[i] = order[static_cast<size_t>(i)];
+    weights[i] = row[experts[i]];
+  }
+  if (!softmax_first) {
+    cpu.softmax(weights, active);
+  } else if (renormalise) {
+    const float sum = std::accumulate(weights, weights + active, 0.0f);
+    for (int i = 0; i < active; ++i) weights[i] /= sum;
+  }
+}
+
+std::string CheckOneRoute(Machine& machine, int tokens, int n, int active, int mode, Rng& rng) {
+  const int stride = (n + 15) / 16 * 16;
+  const bool softmax_first = mode > 0, renormalise = mode == 2;
+  std::vector<float> logits = rng.Normals(stride * tokens, 3.0f);
+  for (float& logit : logits) {
+    if (rng.OneIn(8)) logit = 1.5f;  // ties
+    if (rng.OneIn(60)) logit = rng.OneIn(2) ? -0.0f : 0.0f;
+    if (rng.OneIn(90)) logit = rng.OneIn(2) ? std::nanf("") : -INFINITY;
+  }
+  DeviceMemory memory;
+  const auto choices = static_cast<size_t>(tokens * active);
+  RouteArgs args{};
+  args.logits = memory.Copy(logits);
+  args.experts = memory.Make<int32_t>(choices);
+  args.weights = memory.Make<float>(choices);
+  args.stride = stride;
+  args.num_experts = n;
+  args.active = active;
+  args.softmax_first = softmax_first ? 1 : 0;
+  args.renormalise = renormalise ? 1 : 0;
+  RunKernel(machine, "hearth_route", {tokens, 1, 1, 32, 0}, args, memory);
+  std::vector<int> experts(choices);
+  std::vector<float> weights(choices);
+  for (int t = 0; t < tokens; ++t) {
+    RouteOnCpu(&logits[static_cast<size_t>(t * stride)], n, active, softmax_first, renormalise,
+               &experts[static_cast<size_t>(t * active)],
+               &weights[static_cast<size_t>(t * active)]);
+  }
+  const std::string wrong =
+      FirstOf({BytesDiffer("expert", experts.data(), args.experts, choices),
+               FloatsDiffer("weight", weights.data(), args.weights, choices)});
+  if (wrong.empty()) return "";
+  return std::to_string(active) + " of " + std::to_string(n) + " experts: " + wrong;
+}
+
+}  // namespace
+
+std::string CheckNorm(Machine& machine, Grid grid) {
+  Rng rng(101);
+  std::vector<int> widths = {32, 576, 1184};
+  if (grid >= Grid::kSmall) widths.insert(widths.end(), {64, 288, 544, 608, 1024, 2880});
+  if (grid == Grid::kFull) widths.insert(widths.end(), {96, 1152, 4096, 8192});
+  for (const int d : widths) {
+    for (const int rows : grid == Grid::kFull ? std::vector{1, 2, 7, 9, 17} : std::vector{1, 3}) {
+      const int mode = rng.Int(0, 3);
+      const NormCase c{rows, d, mode != 1, mode != 2, rng.OneIn(2), rng.OneIn(2)};
+      if (std::string wrong = CheckOneNorm(machine, c, rng); !wrong.empty()) return wrong;
+    }
+  }
+  // Every kind of row, with everything asked for.
+  return CheckOneNorm(machine, {kRowKinds, 640, true, true, true, true}, rng);
+}
+
+std::string CheckGlu(Machine& machine, Grid grid) {
+  Rng rng(102);
+  std::vector<int> widths = {32, 608};
+  if (grid >= Grid::kSmall) widths.insert(widths.end(), {576, 1536, 2880});
+  for (const int d : widths) {
+    for (const float limit : {0.0f, 7.0f}) {
+      const int rows = grid == Grid::kFull ? 17 : 3, stride = (d + 15) / 16 * 16;
+      std::vector<float> gate = RowsOfKinds(rng, rows, stride, rng.Int(0, kRowKinds - 1));
+      const std::vector<float> up = rng.Normals(rows * stride, 6.0f);
+      DeviceMemory memory;
+      ActBuffer buffer;
+      const Activations& want = buffer.Shape(rows, d);
+      GluArgs args{memory.Copy(gate),
+                   memory.Copy(up),
+                   ActRowsLike(want, memory, true),
+                   stride,
+                   d,
+                   limit > 0 ? 1.702f : 1.0f,
+                   limit};
+      RunKernel(machine, "hearth_glu", {rows, 1, 1, kRowThreads, 4 * d}, args, memory);
+      for (int t = 0; t < rows; ++t) {
+        float* row = &gate[static_cast<size_t>(t * stride)];
+        ScalarKernels().glu(row, &up[static_cast<size_t>(t * stride)], args.alpha, limit, d, row);
+        ScalarKernels().quantise(row, want, t);
+      }
+      if (std::string wrong = RowsDiffer(want, args.act); !wrong.empty()) {
+        return "glu of " + std::to_string(d) + ": " + wrong;
+      }
+    }
+  }
+  return "";
+}
+
+std::string CheckRoute(Machine& machine, Grid grid) {
+  Rng rng(103);
+  const int tokens = grid == Grid::kFull ? 129 : 9;
+  for (const int n : {4, 32, 33, 128}) {
+    for (int mode = 0; mode < 3; ++mode) {
+      const int active = std::min(n, n == 128 ? 8 : 4);
+      if (std::string wrong = CheckOneRoute(machine, tokens, n, active, mode, rng);
+          !wrong.empty()) {
+        return wrong;
+      }
+    }
+  }
+  return CheckOneRoute(machine, 3, 5, 5, 0, rng);
+}
+
+}  // namespace hearth::cuda

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planted bugs. In the kernels' source (patches under tests/mutants/patches/cuda) the source
+// emulator must notice each; in the text that nvcc wrote, where inline assembly lives, the PTX
+// interpreter must.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "checks.h"
+#include "ptx_run.h"
+#include "testing/mutants.h"
+
+namespace hearth::cuda {
+namespace {
+
+using testing::MutantFate;
+using testing::RunMutant;
+
+struct Bug {
+  int number;
+  const char* what;
+};
+constexpr Bug kBugs[] = {
+    {120, "V is waited for one group too few"},
+    {121, "no barrier before V's memory is used again"},
+    {122, "the window sees one position more"},
+    {123, "the sink is lost"},
+    {124, "spans merge from the last to the first"},
+    {125, "a span's last position is left out"},
+    {126, "weights of a lane add up from the end"},
+    {127, "no barrier between weights and their sums"},
+    {128, "a pair of keys shares the first one's scale"},
+    {129, "a merge rounds twice"},
+    {130, "the table is read one position too far"},
+    {131, "rope turns the wrong way"},
+    {132, "no barrier between rope and the store of K"},
+    {133, "K gets Q's norm"},
+    {140, "the high half forgets that the low one is signed"},
+    {141, "columns behind the last are not zeroed"},
+    {142, "no barrier between norm and quantising"},
+    {143, "a strip with a NaN gets its NaN as a number's scale"},
+    {144, "the residual has the wrong stride"},
+    {150, "a row takes its neighbour's shift"},
+    {151, "columns of the two factors disagree"},
+    {152, "sums are not cleared between rounds"},
+    {153, "spilled blocks are lost"},
+    {154, "no barrier before integer sums are read"},
+    {156, "the high sums run on into the next item"},
+    {157, "rows are stored in the order of tiles"},
+    {160, "ties go to the higher expert"},
+    {161, "a NaN is the best expert"},
+    {170, "exp rounds twice"},
+    {171, "sixteen lanes join in another order"},
+};
+
+// One schedule sees some missing barriers, the other way round others.
+std::string SourceChecks() {
+  for (const Schedule schedule : {Schedule::kForward, Schedule::kReverse}) {
+    const std::unique_ptr<Machine> machine = SourceEmulator(schedule);
+    for (const Check& check : kChecks) {
+      const std::string wrong = check.run(*machine, Grid::kTiny);
+      if (!wrong.empty()) return std::string(check.name) + ": " + wrong;
+    }
+  }
+  return "";
+}
+
+TEST(CudaMutants, NoneIsFoundWhereNoneIs) {
+  EXPECT_EQ(RunMutant(0, SourceChecks), MutantFate::kUnnoticed);
+}
+
+TEST(CudaMutants, EachInTheSourceIsNoticedByTheEmulator) {
+  for (const Bug& bug : kBugs) {
+    EXPECT_NE(RunMutant(bug.number, SourceChecks), MutantFate::kUnnoticed)
+        << bug.number << ": " << bug.what;
+  }
+}
+
+// --- in the text ---------------------------------------------------------------------------------
+
+std::string Ptx() {
+  std::ifstream file(std::string(HEARTH_PTX_DIR) + "/sm_80.ptx");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The `index`-th match of `what` becomes `instead`; empty when there are fewer.
+std::string Replaced(const std::string& text, const std::string& what, const std::string& instead,
+                     int index) {
+  const std::regex pattern(what);
+  auto match = std::sregex_iterator(text.begin(), text.end(), pattern);
+  for (int i = 0; i < index && match != std::sregex_iterator(); ++i) ++match;
+  if (match == std::sregex_iterator()) return "";
+  return text.substr(0, static_cast<size_t>(match->position())) + match->format(instead) +
+         text.substr(static_cast<size_t>(match->position() + match->length()));
+}
+
+std::string PtxChecks(const std::string& text) {
+  PtxMachine machine("mutant", text);
+  for (const Check& check : kChecks) {
+    const std::string wrong = check.run(machine, Grid::kTiny);
+    if (!wrong.empty()) return std::string(check.name) + ": " + wrong;
+  }
+  return "";
+}
+
+bool IsNoticed(const std::string& text) {
+  return RunMutant(0, [&] { return PtxChecks(text); }) != MutantFate::kUnnoticed;
+}
+
+struct TextBug {
+  const char *what, *instead, *why;
+};
+constexpr TextBug kTextBugs[] = {
+    {"wait_group 1;", "wait_group 2;", "V is waited for one group too few"},
+    {"cp[.]async[.]wait_group 1;", "", "V is not waited for"},
+    {"(s8[.]s32 [^ ]*, [{][^,]*),([^,]*),([^,]*),", "$1,$3,$2,",
+     "registers of a swapped in a product"},
+    {"(s8[.]s32 [^ ]*, [^ ]*, [{])([^,]*),([^,}]*)", "$1$3,$2",
+     "registers of b swapped in a product"},
+    {"(prmt[.]b32 [^,]*), ([^,]*), ([^,]*),", "$1, $3, $2,", "operands of prmt swapped"},
+    {"(no_allocate[.]v2[.]u32 [{])([^,]*),([^,}]*)", "$1$3,$2", "two words of weights swapped"},
+    {"\\tld[.]s8", "\tld.u8", "a byte loses its sign"},
+    {"cvt[.]f32[.]f16", "cvt.rn.f32.u16", "a scale is taken for an integer"},
+    {"div[.]rn[.]f32", "mul.rn.f32", "a product for a quotient"},
+    {"sqrt[.]rn[.]f32", "rcp.rn.f32", "an inverse for a root"},
+    {"atom[.]shared[.]add[.]u32 ([^,]*), ([^,]*), ([^;]*);", "st.shared.u32 $2, $3;",
+     "a sum is stored where it was to be added"},
+};
+
+TEST(CudaMutants, EachInTheTextIsNoticedByTheInterpreter) {
+  const std::string text = Ptx();
+  if (text.empty()) GTEST_SKIP() << "SKIPPED LOUDLY: no PTX, nvcc is missing (./dev setup cuda)";
+  EXPECT_FALSE(IsNoticed(text));
+  for (const TextBug& bug : kTextBugs) {
+    const std::string mutated = Replaced(text, bug.what, bug.instead, 0);
+    ASSERT_NE(mutated, "") << "not in the text: " << bug.why;
+    ASSERT_NE(mutated, text) << bug.why;
+    EXPECT_TRUE(IsNoticed(mutated)) << bug.why;
+  }
+}
+
+// Every barrier of every kernel, taken out alone.
+TEST(CudaMutants, EveryBarrierIsNeeded) {
+  const std::string text = Ptx();
+  if (text.empty()) GTEST_SKIP() << "SKIPPED LOUDLY: no PTX, nvcc is missing (./dev setup cuda)";
+  int count = 0, unnoticed = 0;
+  for (;; ++count) {
+    const std::string mutated = Replaced(text, "bar[.]sync[^;]*;", "", count);
+    if (mutated.empty()) break;
+    if (IsNoticed(mutated)) continue;
+    ++unnoticed;
+    std::printf("  nothing notices that barrier %d is missing\n", count);
+  }
+  std::printf("  %d barriers, %d could go\n", count, unnoticed);
+  EXPECT_GT(count, 10);
+  EXPECT_EQ(unnoticed, 0);
+}
+
+}  // namespace
+}  // namespace hearth::cuda

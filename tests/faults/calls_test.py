@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every system call of a scenario, failed with every error that it may have: the reply is right, an
+error in the asker's words, or cut; the server goes on, and nothing of the request stays. The server has
+its store and its log in files. Covered are the calls that preload_calls.cc lists.
+calls_test.py HEARTH LIBRARY [--most N: indices of each scenario, call and error; 0: all]"""
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+from faults import (BOOKS, CALLS, ERRORS, HTTP, MAIN, SYSTEM_CALLS, TEXT, expect, failing_server, record,
+                    work_model)
+from allocations_test import Sweep, count
+from scenarios import SCENARIOS
+
+# What may befall which call.
+FILE = ("EINTR", "EIO", "ENOSPC", "short")
+FAULTS = {
+    "read": ("EINTR", "EIO", "short"), "write": FILE, "readv": ("EINTR", "EIO", "short"), "writev": FILE,
+    "pread": ("EINTR", "EIO", "short"), "pwrite": FILE, "open": ("EINTR", "EIO", "ENOSPC", "EMFILE"),
+    "fsync": ("EINTR", "EIO", "ENOSPC"), "accept": ("EINTR", "EMFILE", "ENOMEM"),
+    "receive": ("EINTR", "EIO", "ECONNRESET", "short"), "send": ("EINTR", "EIO", "ECONNRESET", "short"),
+    "map": ("ENOMEM",), "epoll_wait": ("EINTR",), "unlink": ("EIO",), "truncate": ("EINTR", "EIO", "ENOSPC"),
+    "stat": ("EIO",), "allocate": ("ENOSPC",), "lock": ("EINTR", "EIO"), "poll": ("EINTR",),
+    "epoll_control": ("ENOMEM",),
+}
+ASKED = ["chat", "chat stream", "completion stream", "response", "response stream", "response chain",
+         "response read", "response delete", "messages stream", "ollama chat stream", "tokenize", "models",
+         "chat mistake", "not found", "metrics"]
+
+
+def sweep_calls(rig, sweep, name, most, descriptors):
+    for call, errors in FAULTS.items():
+        bit = 1 << CALLS.index(call)
+
+        def arm(index, error=0):
+            rig.faults.arm(SYSTEM_CALLS, HTTP | TEXT | BOOKS, bit, index, error)
+
+        calls = count(sweep, name, arm)
+        if calls == 0:
+            continue
+        step = max(1, calls // most) if most else 1
+        for error in errors:
+            before = rig.counts["injected"]
+            sweep.run(name, lambda index, e=ERRORS[error]: arm(index, e), range(0, calls + 1, step))
+            rig.counts[f"{call} {error}"] += rig.counts["injected"] - before
+    rig.expect_idle(descriptors, name)
+
+
+def sweep_reloads(rig, most):
+    """SIGHUP with every call of the reload failing: it is logged or not, and the server goes on."""
+    done = 0
+    for call in ("open", "read", "stat"):
+        bit = 1 << CALLS.index(call)
+        for error in FAULTS[call]:
+            for index in range(most or 6):
+                rig.faults.arm(SYSTEM_CALLS, MAIN, bit, index, ERRORS[error])
+                rig.server.process.send_signal(signal.SIGHUP)
+                time.sleep(0.02)
+                done += rig.faults.disarm()
+                rig.expect_alive(f"SIGHUP, {call} {error} {index}")
+                expect(rig.server.request("GET", "/livez")[0] == 200, "a server that lives")
+    return done
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("library")
+    parser.add_argument("--most", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        store, log = os.path.join(folder, "responses"), os.path.join(folder, "log")
+        with failing_server(arguments.program, arguments.library, work_model("tiny-chatml.gguf"),
+                            "--responses", store, "--log", log) as rig:
+            sweep = Sweep(rig, rig.server.port)
+            for name in ASKED:
+                sweep.ask(name)()
+            time.sleep(0.1)
+            descriptors = rig.descriptors() + 1
+            for _ in range(arguments.rounds):
+                for name in ASKED:
+                    before = rig.counts.copy()
+                    sweep_calls(rig, sweep, name, arguments.most, descriptors)
+                    now = rig.counts - before
+                    print(f"{name:22} {now['injected']:5} calls failed: {now['right']:5} right, "
+                          f"{now['error']:4} errors, {now['cut']:4} cut", flush=True)
+            rig.counts["injected"] += sweep_reloads(rig, arguments.most)
+            total = {k: rig.counts[k] for k in ("injected", "right", "error", "cut")}
+            kinds = {k: v for k, v in rig.counts.items() if " " in k and v > 0}
+    took = time.monotonic() - began
+    print(f"{total['injected']} system calls failed in {len(ASKED)} scenarios: {json.dumps(total)}; {took:.0f} s")
+    record("system_call_faults", total["injected"], scenarios=len(ASKED), kinds=kinds, **total)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
