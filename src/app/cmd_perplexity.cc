@@ -12,6 +12,7 @@
 #include "app/lone_sequence.h"
 #include "app/model_argument.h"
 #include "app/open_model.h"
+#include "app/surprise.h"
 #include "app/text_pieces.h"
 #include "model/reference.h"
 
@@ -23,15 +24,6 @@ struct Flags {
   int context = 512;
   BackendFlags hardware;
 };
-
-// -ln of the probability the logits give `token`.
-template <class T>
-double Surprise(std::span<const T> logits, Token token) {
-  double top = -INFINITY, sum = 0;
-  for (const T logit : logits) top = std::max(top, static_cast<double>(logit));
-  for (const T logit : logits) sum += std::exp(static_cast<double>(logit) - top);
-  return top + std::log(sum) - static_cast<double>(logits[static_cast<size_t>(token)]);
-}
 
 struct Sum {
   double surprise = 0;

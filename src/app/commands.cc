@@ -50,6 +50,7 @@ void AddCommands(CLI::App& app, Command& chosen) {
   AddKey(app, chosen);
   AddCache(app, chosen);
   AddPack(app, chosen);
+  AddQuantize(app, chosen);
   AddBench(app, chosen);
   AddTokenize(app, chosen);
   AddRender(app, chosen);

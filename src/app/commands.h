@@ -24,6 +24,7 @@ void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
 void AddCompare(CLI::App& eval, Command& chosen);     // likewise
 void AddRun(CLI::App& app, Command& chosen);
 void AddPack(CLI::App& app, Command& chosen);
+void AddQuantize(CLI::App& app, Command& chosen);
 void AddTokenize(CLI::App& app, Command& chosen);
 void AddRender(CLI::App& app, Command& chosen);
 void AddBench(CLI::App& app, Command& chosen);

@@ -418,6 +418,13 @@ Result<Gguf> ParseGguf(std::span<const std::byte> file) {
   return Parser(file).Parse();
 }
 
+std::optional<uint32_t> GgufTypeId(DType dtype) {
+  for (const TensorType& type : kTensorTypes) {
+    if (type.dtype == dtype) return type.id;
+  }
+  return std::nullopt;
+}
+
 void AddGgufType(uint32_t id, DType dtype) {
   HEARTH_CHECK(!TensorTypeOf(id).ok());
   AddedTypes().emplace_back(id, dtype);

@@ -106,6 +106,9 @@ Result<Gguf> ParseGguf(std::span<const std::byte> file);
 // second, so a start should parse each file once; tests hold it to that. Thread: any.
 int64_t NumGgufParses();
 
+// The number that stands for a built-in format in a file; none for formats that GGUF does not have.
+std::optional<uint32_t> GgufTypeId(DType dtype);
+
 // Files may use `id` from now on for tensors of a format that was added (tensor/block_format.h).
 // The id must be free. Thread: one, before any file is parsed.
 void AddGgufType(uint32_t id, DType dtype);
