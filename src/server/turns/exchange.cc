@@ -444,6 +444,7 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
   outcome.num_recomputed = num_recomputed_;
   {
     const MutexLock lock(mu_);
+    if (held_ != nullptr) outcome.model = held_->model.name;
     for (const Choice& choice : choices_) {
       outcome.num_reasoning_tokens += choice.turn.num_reasoning_tokens();
       outcome.num_calls += choice.turn.num_calls();
