@@ -76,6 +76,11 @@ void Assume(const Where& where, const PlanSample& sample, PlanRecord& record) {
       Printf("speeds come from running %d of %d layers here for %.0f s with random "
              "tokens; layers of one kind take equally long",
              sample.layers, record.layers, sample.seconds));
+  if (sample.others > 0.05) {
+    out.push_back(
+        Printf("OTHERS USED %.0f %% OF THIS MACHINE MEANWHILE: alone it is faster, plan again",
+               100 * sample.others));
+  }
   out.push_back(
       "nobody else uses the machine; sampling, text and HTTP are not counted (about 2 %)");
   out.push_back("nothing is found in a cache but what --shared says, and no drafts are tried");
@@ -162,6 +167,7 @@ Result<PlanRecord> MakePlan(const PlanFlags& flags) {
   record.here = record.rates = sample.rates;
   record.sampled_layers = sample.layers;
   record.sample_seconds = sample.seconds;
+  record.others = sample.others;
   ModelTimes times = sample.times;
   if (where.other) {
     record.rates = RatesOf(*where.other, sample.rates, sample.clock_hz);

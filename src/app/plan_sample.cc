@@ -13,6 +13,7 @@
 #include "model/costs.h"
 #include "plan/sampled_layers.h"
 #include "platform/isa.h"
+#include "platform/usage.h"
 
 namespace hearth {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 // The part must not fit in a cache that the whole does not fit in: reading it again would be too
 // fast. Four times the last-level cache leaves little of it there.
 constexpr double kLeastBytes = 512.0 * (1 << 20);
+// On a busy machine rounds take long and more of them say no more.
+constexpr double kLongEnough = 15;  // seconds
 constexpr int kRounds = 3, kSteps = 8, kDepth = 4096;
 constexpr int kBatches[] = {1, 8, 32};
 // Two units, 64 products of two operations each. Processors with one unit look half as fast.
@@ -131,7 +134,12 @@ Result<PlanSample> SampleModel(const Model& model, const BackendOptions& options
   const KvLayout part_kv = runner.backend().kv_layout();
   HEARTH_ASSIGN(Rooflines rooflines, Rooflines::Make(options.num_threads));
   std::vector<PhaseSeconds> best(cases.size());
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const CpuTime before = ReadCpuTime();
   for (int round = -1; round < kRounds; ++round) {  // the first to warm up
+    if (round > 0 && elapsed() > kLongEnough) break;
     if (round >= 0) MeasureRates(rooflines, IsaOf(options), sample);
     for (size_t i = 0; i < cases.size(); ++i) {
       if (round < 0) HEARTH_TRY(runner.Fill(static_cast<int>(i)).status());
@@ -151,7 +159,8 @@ Result<PlanSample> SampleModel(const Model& model, const BackendOptions& options
   sample.times.stream_here = sample.rates.stream;
   sample.times.int8_here = sample.rates.int8;
   sample.layers = static_cast<int>(part.layers.size());
-  sample.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  sample.others = OthersShare(before, ReadCpuTime());
+  sample.seconds = elapsed();
   return sample;
 }
 

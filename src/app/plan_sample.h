@@ -17,6 +17,7 @@ struct PlanSample {
   bool has_int8 = true;  // false: `rates.int8` is nominal, only good for comparing cores
   int layers = 0;        // that ran
   double seconds = 0;    // that it took
+  double others = 0;     // share of the machine that others used meanwhile
 };
 
 // The rooflines alone. The rate of arithmetic is that of the instruction set in `options`.

@@ -151,9 +151,9 @@ class Player {
 
   LoadOutcome Outcome() {
     LoadOutcome out;
-    out.first_token_s = PercentilesOf(first_s_);
-    out.gap_s = PercentilesOf(gap_s_);
-    out.reply_s = PercentilesOf(reply_s_);
+    out.first_token_s = PlanPercentilesOf(first_s_);
+    out.gap_s = PlanPercentilesOf(gap_s_);
+    out.reply_s = PlanPercentilesOf(reply_s_);
     const double seconds = 1e-6 * static_cast<double>(std::max<int64_t>(1, until_us_ - from_us_));
     out.tokens_per_second = tokens_ / seconds;
     out.requests_per_second = requests_ / seconds;
@@ -186,7 +186,7 @@ UserLoad ShareOf(const UserLoad& load, int replicas) {
 
 }  // namespace
 
-Percentiles PercentilesOf(std::vector<double> values) {
+PlanPercentiles PlanPercentilesOf(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const auto at = [&](double share) {

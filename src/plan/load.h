@@ -27,13 +27,13 @@ struct ServerShape {
   EngineOptions options;
 };
 
-struct Percentiles {
+struct PlanPercentiles {
   double p50 = 0, p95 = 0, p99 = 0;
 };
-Percentiles PercentilesOf(std::vector<double> values);
+PlanPercentiles PlanPercentilesOf(std::vector<double> values);
 
 struct LoadOutcome {
-  Percentiles first_token_s, gap_s, reply_s;
+  PlanPercentiles first_token_s, gap_s, reply_s;
   double tokens_per_second = 0;  // generated, over all users
   double requests_per_second = 0;
   double mean_batch = 0;  // replies that decode together

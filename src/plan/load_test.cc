@@ -107,11 +107,11 @@ TEST(PlanLoad, ARequestThatNeverFitsIsAMistake) {
 TEST(PlanLoad, Percentiles) {
   std::vector<double> values;
   for (int i = 100; i >= 1; --i) values.push_back(i);
-  EXPECT_EQ(PercentilesOf(values).p50, 51);
-  EXPECT_EQ(PercentilesOf(values).p95, 96);
-  EXPECT_EQ(PercentilesOf(values).p99, 100);
-  EXPECT_EQ(PercentilesOf({}).p99, 0);
-  EXPECT_EQ(PercentilesOf({3}).p50, 3);
+  EXPECT_EQ(PlanPercentilesOf(values).p50, 51);
+  EXPECT_EQ(PlanPercentilesOf(values).p95, 96);
+  EXPECT_EQ(PlanPercentilesOf(values).p99, 100);
+  EXPECT_EQ(PlanPercentilesOf({}).p99, 0);
+  EXPECT_EQ(PlanPercentilesOf({3}).p50, 3);
 }
 
 }  // namespace

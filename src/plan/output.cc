@@ -60,7 +60,7 @@ void AddTables(const PlanRecord& r, std::string& out) {
   }
 }
 
-std::string Times(const Percentiles& p) {
+std::string Times(const PlanPercentiles& p) {
   return Printf("%10s %10s %10s", Duration(p.p50).c_str(), Duration(p.p95).c_str(),
                 Duration(p.p99).c_str());
 }
@@ -104,7 +104,7 @@ void AddLoad(const PlanRecord& r, std::string& out) {
   }
 }
 
-Json JsonOf(const Percentiles& p) {
+Json JsonOf(const PlanPercentiles& p) {
   return JsonObject{{"p50", p.p50}, {"p95", p.p95}, {"p99", p.p99}};
 }
 
@@ -200,7 +200,8 @@ Json PlanJson(const PlanRecord& r) {
                                            {"isa", r.isa},
                                            {"rates", JsonOf(r.rates)},
                                            {"measured_here", JsonOf(r.here)},
-                                           {"sample_seconds", r.sample_seconds}}},
+                                           {"sample_seconds", r.sample_seconds},
+                                           {"others", r.others}}},
                     {"fit", FitJson(r.fit)},
                     {"cases", std::move(cases)},
                     {"settings", std::move(settings)},

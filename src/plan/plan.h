@@ -47,7 +47,7 @@ struct PlanRecord {
   bool is_here = true;
   std::string isa;
   int layers = 0, sampled_layers = 0;
-  double sample_seconds = 0;
+  double sample_seconds = 0, others = 0;  // others: their share of the machine meanwhile
   ModelCosts costs;
   int n_experts = 0, n_active_experts = 0;
   MachineRates here, rates;  // measured, and those that the figures are for
