@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A plan as text and as JSON.
 #include <algorithm>
 
 #include "plan/plan.h"

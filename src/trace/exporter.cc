@@ -53,17 +53,17 @@ TraceExporter::TraceExporter(ExporterOptions options)
 
 TraceExporter::~TraceExporter() {
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     is_ending_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.join();
 }
 
 void TraceExporter::Offer(std::vector<TraceSpan> spans) {
   bool is_full = false;
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     // All of a request or nothing: a trace with holes says what is not so.
     if (queue_.size() + spans.size() > options_.max_queued) {
       counts_.dropped += spans.size();
@@ -72,33 +72,35 @@ void TraceExporter::Offer(std::vector<TraceSpan> spans) {
     for (TraceSpan& span : spans) queue_.push_back(std::move(span));
     is_full = queue_.size() >= options_.max_batch;
   }
-  if (is_full) changed_.notify_all();
+  if (is_full) changed_.NotifyAll();
 }
 
 void TraceExporter::CountDropped() {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   ++counts_.dropped;
 }
 
 ExportCounts TraceExporter::counts() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return counts_;
 }
 
 bool TraceExporter::WaitUntilEmpty(int64_t timeout_ms) {
-  std::unique_lock lock(mu_);
+  const MutexLock lock(mu_);
   is_flushing_ = true;
-  changed_.notify_all();
-  return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                           [&] { return queue_.empty() && !is_sending_; });
+  changed_.NotifyAll();
+  return changed_.WaitFor(mu_, std::chrono::milliseconds(timeout_ms),
+                          [this]() HEARTH_REQUIRES(mu_) { return queue_.empty() && !is_sending_; });
 }
 
 void TraceExporter::Run() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (true) {
-    changed_.wait_for(lock, std::chrono::milliseconds(options_.every_ms), [&] {
-      return is_ending_ || (is_flushing_ && !queue_.empty()) || queue_.size() >= options_.max_batch;
-    });
+    changed_.WaitFor(mu_, std::chrono::milliseconds(options_.every_ms),
+                     [this]() HEARTH_REQUIRES(mu_) {
+                       return is_ending_ || (is_flushing_ && !queue_.empty()) ||
+                              queue_.size() >= options_.max_batch;
+                     });
     const bool is_last = is_ending_;
     while (!queue_.empty()) {
       std::vector<TraceSpan> batch;
@@ -107,9 +109,9 @@ void TraceExporter::Run() {
         queue_.pop_front();
       }
       is_sending_ = true;
-      lock.unlock();
+      lock.Unlock();
       const bool is_sent = Send(batch);
-      lock.lock();
+      lock.Lock();
       is_sending_ = false;
       (is_sent ? counts_.sent : counts_.dropped) += batch.size();
       // A collector that is gone must not hold up the end, batch after batch.
@@ -118,7 +120,7 @@ void TraceExporter::Run() {
         queue_.clear();
       }
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (is_last) return;
   }
 }

@@ -2,7 +2,6 @@
 // Sends spans to a collector over HTTP from a thread of its own. Whoever makes spans never waits:
 // what finds no room is dropped and counted.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -53,11 +52,13 @@ class TraceExporter {
   const ExporterOptions options_;
   struct Curl;
   const std::unique_ptr<Curl> curl_;  // of the thread
-  mutable std::mutex mu_;
-  std::condition_variable changed_;
-  std::deque<TraceSpan> queue_;
-  ExportCounts counts_;
-  bool is_sending_ = false, is_ending_ = false, is_flushing_ = false;
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::deque<TraceSpan> queue_ HEARTH_GUARDED_BY(mu_);
+  ExportCounts counts_ HEARTH_GUARDED_BY(mu_);
+  bool is_sending_ HEARTH_GUARDED_BY(mu_) = false;
+  bool is_ending_ HEARTH_GUARDED_BY(mu_) = false;
+  bool is_flushing_ HEARTH_GUARDED_BY(mu_) = false;
   bool has_complained_ = false;  // of the thread
   std::thread thread_;           // last: it uses all of the above
 };
