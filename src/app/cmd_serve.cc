@@ -41,6 +41,8 @@
 #include "server/turns/api_error.h"
 #include "server/turns/turn_service.h"
 #include "server/ui/page_files.h"
+#include "trace/exporter.h"
+#include "trace/tracer.h"
 
 namespace hearth {
 namespace {
@@ -76,6 +78,9 @@ struct Served {
   std::unique_ptr<Accounts> accounts;
   std::unique_ptr<ServerMetrics> metrics;
   std::unique_ptr<RequestLog> log;
+  SteadyClock clock;
+  std::unique_ptr<TraceExporter> exporter;
+  std::unique_ptr<Tracer> tracer;
   std::unique_ptr<TurnObserver> ends;
   // Either one model, or several.
   std::unique_ptr<LoadedModel> model;
@@ -209,6 +214,21 @@ Status ListenForControl(const ServeFlags& flags, Served& served) {
   return Status();
 }
 
+void OpenTraces(const ServeFlags& flags, Served& served) {
+  if (flags.trace_url.empty()) return;
+  ExporterOptions options;
+  options.url = flags.trace_url;
+  options.resource = {{"service.name", "hearth"}, {"service.version", HEARTH_VERSION}};
+  options.version = HEARTH_VERSION;
+  served.exporter = std::make_unique<TraceExporter>(std::move(options));
+  served.tracer =
+      std::make_unique<Tracer>(*served.exporter, flags.trace_share, served.clock, served.log.get());
+  served.metrics->WatchTraces([&exporter = *served.exporter] {
+    const ExportCounts counts = exporter.counts();
+    return ServerMetrics::TraceCounts{counts.sent, counts.dropped};
+  });
+}
+
 // What watches the service; made before it.
 Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
   HEARTH_ASSIGN(const BackendOptions hardware, OptionsFrom(flags.engine.hardware));
@@ -248,7 +268,10 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
     served.metrics->WatchLog([&log = *served.log] { return log.num_lost(); });
     if (served.life.facts().num_restarts > 0) served.log->TellRestart(served.life.facts());
   }
-  served.ends = served.metrics->CountEnds(served.log.get());
+  OpenTraces(flags, served);
+  TurnObserver* next = served.log.get();
+  if (served.tracer != nullptr) next = served.tracer.get();
+  served.ends = served.metrics->CountEnds(next);
   options.observer = served.ends.get();
   return options;
 }
@@ -305,6 +328,11 @@ ServePaths PathsOf(const ServeFlags& flags, const Offers& offers) {
   paths.unix_socket = flags.http.unix_path;
   paths.state = CacheFolders(flags.engine.cache);
   paths.folders = CacheReads(flags.engine.cache);
+  if (!flags.trace_url.empty()) {  // for its name
+    for (const char* file : {"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"}) {
+      paths.folders.push_back(file);
+    }
+  }
   return paths;
 }
 
@@ -312,6 +340,9 @@ Status Serve(ServeFlags flags) {
   HEARTH_ASSIGN(const std::unique_ptr<ServeLife> life, ServeLife::Begin(flags.life));
   HEARTH_TRY(CheckFlags(flags));
   HEARTH_TRY(CheckCacheFlags(flags.engine.cache));
+  if (!flags.trace_url.empty()) {
+    HEARTH_ASSIGN(flags.trace_url, CheckTraceUrl(flags.trace_url));
+  }
   HEARTH_TRY(HideServer(flags.confine));
   HEARTH_ASSIGN(const Offers offers, OffersOf(flags));
   Served served(*life);
@@ -339,8 +370,9 @@ Status Serve(ServeFlags flags) {
           : std::make_unique<TurnService>(*served.models, options);
   HEARTH_TRY(Listen(flags, served));
   HEARTH_TRY(ListenForControl(flags, served));
-  // A connection to a shared cache is made anew whenever it breaks.
-  HEARTH_TRY(ConfineCalls(flags.confine, {.may_connect = !flags.engine.cache.servers.empty()}));
+  // Connections to a shared cache and to a collector are made anew whenever they break.
+  const bool connects = !flags.engine.cache.servers.empty() || !flags.trace_url.empty();
+  HEARTH_TRY(ConfineCalls(flags.confine, {.may_connect = connects}));
   life->Ready([snapshot = served.snapshot()] { return snapshot()->is_stalled; });
   SayWhere(flags, served);
   const int signal = WaitForEnd(flags, served);

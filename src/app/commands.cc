@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "app/cmd_plan.h"
 #include "app/config.h"
 #include "app/usage_mistake.h"
 #include "cuda/fatbin.h"
@@ -45,6 +46,7 @@ void AddCommands(CLI::App& app, Command& chosen) {
   AddStore(app, chosen);
   AddTop(app, chosen);
   AddDoctor(app, chosen);
+  AddPlan(app, chosen);
   AddInspect(app, chosen);
   AddConfig(app, chosen);
   AddKey(app, chosen);

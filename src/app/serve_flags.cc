@@ -135,6 +135,13 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
   sub.add_flag(
       "--quiet", flags.is_quiet,
       "On a terminal, do not print a line per request; --log replaces these lines as well");
+  sub.add_option("--trace-endpoint", flags.trace_url,
+                 "URL of an OpenTelemetry collector (OTLP over HTTP) to send a trace of each "
+                 "request to, such as http://127.0.0.1:4318; default: no traces");
+  sub.add_option("--trace-sample", flags.trace_share,
+                 "Share of the requests to trace that bring no traceparent header of their own")
+      ->check(Between(0.0, 1.0))
+      ->capture_default_str();
   AddConfine(sub, flags.confine);
   sub.add_option("--responses", flags.responses_path,
                  "File for stored responses; default: kept in memory");

@@ -32,6 +32,8 @@ struct ServeFlags {
   int control_port = -1;       // none
   std::string log_path;
   bool is_quiet = false;
+  std::string trace_url;   // empty: no traces
+  double trace_share = 1;  // of the requests that do not say
   ConfineMode confine = ConfineMode::kAuto;
   Neutralise neutralise = Neutralise::kHeaders;
   UnknownFields unknown_fields = UnknownFields::kRefuse;

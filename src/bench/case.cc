@@ -12,7 +12,7 @@ namespace {
 std::vector<double> Sorted(const Samples& samples) {
   HEARTH_CHECK(!samples.all.empty());
   std::vector<double> values;
-  for (const Sample& sample : samples.all) values.push_back(sample.value);
+  for (const BenchSample& sample : samples.all) values.push_back(sample.value);
   std::sort(values.begin(), values.end());
   return values;
 }

@@ -26,13 +26,13 @@ struct Work {
   double bytes = 0, flops = 0;
 };
 
-struct Sample {
+struct BenchSample {
   double value = 0;   // seconds, or a roofline's rate
   double others = 0;  // share of the machine that others used meanwhile
 };
 // Seconds are best when least, rates when most.
 struct Samples {
-  std::vector<Sample> all;
+  std::vector<BenchSample> all;
   bool less_is_better = true;
   double best() const;
   double worst() const;

@@ -56,7 +56,7 @@ std::string MeasurementLines(const BenchRecord& record) {
 
 Json SamplesJson(const Samples& samples, const char* field) {
   JsonArray all;
-  for (const Sample& sample : samples.all) {
+  for (const BenchSample& sample : samples.all) {
     all.push_back(JsonObject{{field, sample.value}, {"others", sample.others}});
   }
   return all;

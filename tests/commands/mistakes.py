@@ -61,6 +61,11 @@ STARTING = [
           ['expected a date like 2026-01-31, found "2026-13-01"'], 2),
     Typed("a temperature that is no number", "run --model {model} --temperature hot --prompt hi",
           ["--temperature", "from 0 to 10"], 2),
+    Typed("a machine without its memory", "plan {model} --machine 8cores",
+          ["the memory is missing", "8ch DDR5-4800"]),
+    Typed("a machine in other words", "plan {model} --machine fast", ['"fast" is not understood', "2x8 cores"]),
+    Typed("a trace collector without http", SERVE + "--trace-endpoint 127.0.0.1:4318",
+          ["--trace-endpoint", "http://127.0.0.1:4318"]),
     Typed("two flags that exclude each other", "bench --model {model} --phases --roofline",
           ["--phases", "--roofline"], 2),
 ]

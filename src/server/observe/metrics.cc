@@ -79,6 +79,7 @@ struct ServerMetrics::Impl {
   std::function<StoreCounts()> store HEARTH_GUARDED_BY(mu);
   std::function<HostCounts()> models HEARTH_GUARDED_BY(mu);
   std::function<uint64_t()> num_lost_lines HEARTH_GUARDED_BY(mu);
+  std::function<TraceCounts()> traces HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
@@ -228,6 +229,14 @@ void ServerMetrics::Impl::AddProcess(MetricFamilies& out) const {
   out.Counter("hearth_worker_restarts_total", "Times that a new process took over from a dead one.",
               static_cast<double>(facts.worker.num_restarts));
   const MutexLock lock(mu);
+  if (traces) {
+    const TraceCounts counts = traces();
+    out.Counter("hearth_trace_spans_sent_total", "Spans that the trace collector accepted.",
+                static_cast<double>(counts.sent));
+    out.Counter("hearth_trace_spans_dropped_total",
+                "Spans that were not sent: the queue was full, or the collector refused them.",
+                static_cast<double>(counts.dropped));
+  }
   if (!num_lost_lines) return;
   out.Counter("hearth_log_lines_lost_total", "Lines of the request log that could not be written.",
               static_cast<double>(num_lost_lines()));
@@ -320,8 +329,14 @@ void ServerMetrics::WatchLog(std::function<uint64_t()> num_lost) {
   impl_->num_lost_lines = std::move(num_lost);
 }
 
+void ServerMetrics::WatchTraces(std::function<TraceCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->traces = std::move(counts);
+}
+
 void ServerMetrics::ForgetListeners() {
   const MutexLock lock(impl_->mu);
+  impl_->traces = nullptr;
   impl_->num_lost_lines = nullptr;
   impl_->listeners.clear();
   impl_->store = nullptr;

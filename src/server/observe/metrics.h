@@ -47,6 +47,11 @@ class ServerMetrics {
   void WatchModels(std::function<HostCounts()> counts);
   // The same for lines of the log that nobody could be told.
   void WatchLog(std::function<uint64_t()> num_lost);
+  // The same for spans that are sent to a collector.
+  struct TraceCounts {
+    uint64_t sent = 0, dropped = 0;
+  };
+  void WatchTraces(std::function<TraceCounts()> counts);
   void ForgetListeners();
   std::optional<HostCounts> models() const;  // none: one model is served
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.

@@ -417,20 +417,18 @@ void Exchange::EndBadly(const RequestRecord& record, std::string bytes) {
 void Exchange::Close(int status, const std::string& error_code, std::string last_event,
                      std::vector<HttpHeader> headers, std::string body) {
   is_closing_ = true;
-  TurnOutcome outcome{form_.dialect->name(),
-                      form_.request_id,
-                      form_.key_id,
-                      form_.traceparent,
-                      status,
-                      error_code,
-                      form_.streams,
-                      {},
-                      0,
-                      0,
-                      SecondsBetween(form_.arrived, std::chrono::steady_clock::now()),
-                      form_.neutralised,
-                      form_.ignored_fields,
-                      form_.choices_per_prompt};
+  TurnOutcome outcome;
+  outcome.dialect = form_.dialect->name();
+  outcome.request_id = form_.request_id;
+  outcome.key_id = form_.key_id;
+  outcome.traceparent = form_.traceparent;
+  outcome.status = status;
+  outcome.error_code = error_code;
+  outcome.streams = form_.streams;
+  outcome.seconds = SecondsBetween(form_.arrived, std::chrono::steady_clock::now());
+  outcome.neutralised = form_.neutralised;
+  outcome.ignored_fields = form_.ignored_fields;
+  outcome.choices_per_prompt = form_.choices_per_prompt;
   // Before the last byte: a client that asks again at once must find its place free.
   if (form_.hold != nullptr) {
     auto generated = -static_cast<int64_t>(form_.said.size());
@@ -444,6 +442,7 @@ void Exchange::Close(int status, const std::string& error_code, std::string last
   outcome.num_recomputed = num_recomputed_;
   {
     const MutexLock lock(mu_);
+    if (held_ != nullptr) outcome.model = held_->model.name;
     for (const Choice& choice : choices_) {
       outcome.num_reasoning_tokens += choice.turn.num_reasoning_tokens();
       outcome.num_calls += choice.turn.num_calls();

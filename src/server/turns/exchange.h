@@ -41,6 +41,7 @@ struct TurnOutcome {
   Again again = Again::kNo;
   // Tokens of it that were in the journal; and others that the client had and were computed again.
   int num_from_journal = 0, num_recomputed = 0;
+  std::string model = {};  // that replied, by its own name; empty: none was reached
 };
 
 // Thread: any; must not block.

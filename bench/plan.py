@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./dev bench plan: what `hearth plan` predicts beside what `hearth bench` measures, in turns.
+
+The machine's speed changes by the minute, so each round runs both one after the other; a row shows the ratio of every
+round and judges their median.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[1]
+HEARTH = ROOT / "build/release/bin/hearth"
+USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf")
+WITHIN = 0.15
+DEPTH = 2048
+LOADS = (1, 4, 16)  # users without a pause between their requests
+PROMPT, REPLY = 300, 64
+
+
+def work_dir():
+    return pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
+
+
+def plan(model, *flags):
+    done = subprocess.run([HEARTH, "plan", model, "--json", *flags], check=True, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(done.stdout)
+
+
+def measured(command, folder):
+    path = pathlib.Path(folder) / "out.json"
+    subprocess.run([HEARTH, *command, "--json", path], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return json.loads(path.read_text())
+
+
+def predicted_rates(found):
+    rates = {}
+    for case in found["cases"]:
+        if case["prompt"] == 512:
+            rates["prefill 512"] = case["tokens_per_second"]
+        elif case["prompt"] == 0 and case["depth"] in (0, DEPTH):
+            depth = f" at {DEPTH}" if case["depth"] else ""
+            rates[f"decode {case['users']}{depth}"] = case["tokens_per_second"]
+    return rates
+
+
+def bench_round(model, folder, repeat):
+    """(row, predicted, measured) of one round; a machine that slows down meanwhile hits both."""
+    predicted = predicted_rates(plan(model))
+    # Not every model has room for the deep case.
+    deep = ["--depth", str(DEPTH)] if f"decode 1 at {DEPTH}" in predicted else []
+    found = measured(["bench", "--model", model, "--repeat", str(repeat), *deep], folder)
+    for row in found["measurements"]:
+        if row["name"] in predicted:
+            yield row["name"], predicted[row["name"]], row["tokens_per_second"]
+
+
+def load_round(model, folder):
+    for users in LOADS:
+        found = plan(model, "--users", str(users), "--prompt", str(PROMPT), "--reply", str(REPLY),
+                     "--think", "0")["load"]["one_server"]
+        real = measured(["bench", "load", "--model", model, "--clients", str(users), "--chats",
+                         str(4 * users), "--turns", "1", "--apps", "1", "--preamble-tokens", "2",
+                         "--user-tokens", str(PROMPT), "--answer-tokens", str(REPLY)], folder)
+        steady = real.get("steady") or real
+        yield (f"{users} users, tokens/s", found["tokens_per_second"], steady["generated_per_s"])
+        yield (f"{users} users, median time to first token, s", found["first_token_seconds"]["p50"],
+               real["first_token_s"]["p50"])
+
+
+def table(model, rows):
+    lines = [f"## {model}", "", "| | predicted | measured | predicted to measured | rounds | |",
+             "|---|---|---|---|---|---|"]
+    misses = 0
+    for name, pairs in rows.items():
+        ratios = [predicted / real for predicted, real in pairs]
+        middle = statistics.median(ratios)
+        is_met = abs(middle - 1) <= WITHIN
+        misses += not is_met
+        lines.append(f"| {name} | {statistics.median(p for p, _ in pairs):.4g} "
+                     f"| {statistics.median(m for _, m in pairs):.4g} | {middle:.2f} "
+                     f"| {', '.join(f'{ratio:.2f}' for ratio in ratios)} "
+                     f"| {'' if is_met else '**missed**'} |")
+    return "\n".join(lines) + "\n", misses
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", action="append", help="model file; default: the usual ones that are there")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=1, help="rounds of `hearth bench` in each of ours")
+    parser.add_argument("--load", action="store_true", help="three loads as well")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/plan.md")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    models = args.model or [str(work_dir() / name) for name in USUAL if (work_dir() / name).exists()]
+    text = ["# Prediction against measurement", "",
+            f"`./dev bench plan`, rounds: {args.rounds}, `hearth plan` and `hearth bench` in turns; asked: the "
+            f"median within {WITHIN:.0%}.", ""]
+    misses = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for model in models:
+            rows = {}
+            for _ in range(args.rounds):
+                found = list(bench_round(model, folder, args.repeat))
+                found += list(load_round(model, folder)) if args.load else []
+                for name, predicted, real in found:
+                    rows.setdefault(name, []).append((predicted, real))
+            part, missed = table(pathlib.Path(model).name, rows)
+            print(part, flush=True)
+            text.append(part)
+            misses += missed
+    args.out.write_text("\n".join(text))
+    print(f"{misses} rows missed; written to {args.out}")
+
+
+if __name__ == "__main__":
+    main()
