@@ -246,7 +246,9 @@ void AddBench(CLI::App& app, Command& chosen) {
   phases->excludes(roofline);
   bench->add_option("--json", flags->json, "JSON file for all samples");
   bench->add_option("--html", flags->html, "HTML file for a report with charts");
-  bench->add_option("--device", flags->hardware.device, kDeviceHelp)->capture_default_str();
+  bench->add_option("--device", flags->hardware.device, kDeviceHelp)
+      ->check(Device())
+      ->capture_default_str();
   bench->add_option("--isa", flags->hardware.isa,
                     "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
   bench

@@ -184,7 +184,9 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
       sub.add_option("--backend", chat.backend, "Compute backend")
           ->check(CLI::IsMember({"cpu", "reference"}))
           ->capture_default_str(),
-      sub.add_option("--device", chat.hardware.device, kDeviceHelp)->capture_default_str(),
+      sub.add_option("--device", chat.hardware.device, kDeviceHelp)
+          ->check(Device())
+          ->capture_default_str(),
       sub.add_option(
           "--isa", chat.hardware.isa,
           "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has"),

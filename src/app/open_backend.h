@@ -11,7 +11,8 @@ namespace hearth {
 
 // The text of --device in every command that has it.
 inline constexpr const char* kDeviceHelp =
-    "Where to compute: cpu, cuda:0, cuda:1 ... (verified by emulation, not yet on hardware), or auto, "
+    "Where to compute: cpu, cuda:0, cuda:1 ... (verified by emulation, not yet on hardware), or "
+    "auto, "
     "which is cpu until a GPU is verified";
 
 // The flags that every command with a backend has.

@@ -42,8 +42,9 @@ HEARTH_DEVICE void FloatMatmulKernel(const FloatMatmulArgs& args) {
   }
   const int y_row = BlockX() * kPanelRows + row;
   for (int t = 0; t < kTileTokens; ++t) {
+    if (t >= count) break;  // all threads at once
     const float sum = JoinLanes(sums[t]);
-    if (lane != 0 || t >= count) continue;
+    if (lane != 0) continue;
     job.y[(first + t) * job.y_stride + y_row] = job.bias != nullptr ? sum + job.bias[y_row] : sum;
   }
 }

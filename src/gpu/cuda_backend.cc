@@ -99,7 +99,7 @@ Status CudaBackend::Load(const Model& model, const BackendOptions& options) {
     HEARTH_ASSIGN(model_, DeviceModel::Make(*device_, *packed, half(true)));
   }
   HEARTH_ASSIGN(forward_, DeviceForward::Make(*device_, *model_, kv_, std::move(pools), sizes_));
-  input_ = std::make_unique<StepInput>(*device_, model_->spec(), kv_);
+  input_ = std::make_unique<StepInput>(*device_, model_->spec(), kv_, sizes_.tokens);
   HEARTH_ASSIGN(logits_,
                 device_->TakePinned(int64_t{4} * sizes_.rows * spec().vocab_size, "logits"));
   return Status();

@@ -84,7 +84,8 @@ class PinnedBlock : public Block {
 // Thread: one at a time; each must call Enter first.
 class Device {
  public:
-  // `image`: the kernels; without one nothing can be launched. kUnsupported for a device they do not run on.
+  // `image`: the kernels; without one nothing can be launched. kUnsupported for a device they do
+  // not run on.
   static Result<std::unique_ptr<Device>> Open(int index, std::span<const std::byte> image);
   ~Device();
   Device(const Device&) = delete;

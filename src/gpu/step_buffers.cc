@@ -59,7 +59,7 @@ StepBuffers Lay(const ModelSpec& spec, const StepSizes& sizes, Places& places) {
   b.gate = places.Take<float>(slots * PaddedTo16(d_ff));
   b.up = places.Take<float>(slots * PaddedTo16(d_ff));
   b.down = places.Take<float>(slots * PaddedTo16(d));
-  b.parts = places.Take<float>(StepInput::PartFloats(spec));
+  b.parts = places.Take<float>(StepInput::PartFloats(spec, sizes.tokens));
   b.logits = places.Take<float>(int64_t{sizes.rows} * PaddedTo16(spec.vocab_size));
   b.act = places.Act(tokens, std::max(d, q));
   b.slot_act = places.Act(slots, std::max(d, d_ff));

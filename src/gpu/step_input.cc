@@ -9,8 +9,9 @@
 namespace hearth::cuda {
 namespace {
 
-// 64 MiB: one token of gpt-oss-20b at its whole context leaves 8.6 MB.
-constexpr int64_t kPartFloats = int64_t{16} << 20;
+// A step's tokens attend at once as long as they see so many spans on average: 35 MB for 512 tokens
+// of gpt-oss-20b, whose one token at the end of its context takes 8.6 MB.
+constexpr int kSpansPerToken = 4;
 
 int FirstVisibleTo(int position, int window) {
   return window > 0 ? std::max(0, position - window + 1) : 0;
@@ -22,18 +23,19 @@ int64_t FloatsPerSpan(const ModelSpec& spec) { return int64_t{spec.n_heads} * (s
 
 }  // namespace
 
-StepInput::StepInput(Device& device, const ModelSpec& spec, const KvLayout& kv)
+StepInput::StepInput(Device& device, const ModelSpec& spec, const KvLayout& kv, int max_tokens)
     : device_(device),
       spec_(spec),
       block_tokens_(kv.block_tokens),
+      part_floats_(PartFloats(spec, max_tokens)),
       frequencies_(RopeFrequencies(spec.rope)),
       groups_(kv.groups.size()) {
   for (size_t i = 0; i < groups_.size(); ++i) groups_[i].window = kv.groups[i].window;
 }
 
-int64_t StepInput::PartFloats(const ModelSpec& spec) {
-  const int64_t token = FloatsPerSpan(spec) * SpansOf(std::max(spec.max_context - 1, 0), 0);
-  return std::max(kPartFloats, token);
+int64_t StepInput::PartFloats(const ModelSpec& spec, int max_tokens) {
+  const int64_t most = SpansOf(std::max(spec.max_context - 1, 0), 0);
+  return FloatsPerSpan(spec) * std::max(most, int64_t{kSpansPerToken} * max_tokens);
 }
 
 // Of a table only what the slice can see: a place may count from before its first entry.
@@ -56,7 +58,7 @@ void StepInput::PlaceTokens(const StepPlan& plan, size_t index) {
 
 void StepInput::CutChunks(Group& group) const {
   group.chunks.clear();
-  const int64_t most = PartFloats(spec_) / FloatsPerSpan(spec_);  // tokens x spans
+  const int64_t most = part_floats_ / FloatsPerSpan(spec_);  // tokens x spans
   AttendChunk chunk;
   for (size_t t = 0; t < group.places.size(); ++t) {
     const int spans = std::max(chunk.max_spans, SpansOf(group.places[t].position, group.window));

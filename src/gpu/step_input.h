@@ -18,7 +18,7 @@ struct AttendChunk {
 // Thread: as its device, which outlives it.
 class StepInput {
  public:
-  StepInput(Device& device, const ModelSpec& spec, const KvLayout& kv);
+  StepInput(Device& device, const ModelSpec& spec, const KvLayout& kv, int max_tokens);
   // Lays out a checked plan; kExhausted when it needs more memory and there is none. Nothing may be
   // under way that reads an earlier step's.
   Status Build(const StepPlan& plan);
@@ -39,8 +39,8 @@ class StepInput {
   }
   const std::vector<AttendChunk>& chunks(size_t group) const { return groups_[group].chunks; }
 
-  // Floats that all spans of a chunk leave: at most this, or what one token needs.
-  static int64_t PartFloats(const ModelSpec& spec);
+  // Floats that the spans of a chunk leave for merging, at most, in steps of so many tokens.
+  static int64_t PartFloats(const ModelSpec& spec, int max_tokens);
 
  private:
   struct Group {
@@ -56,6 +56,7 @@ class StepInput {
   Device& device_;
   const ModelSpec& spec_;
   const int block_tokens_;
+  const int64_t part_floats_;
   std::vector<double> frequencies_;
   std::vector<Group> groups_;
   PinnedBlock from_;
