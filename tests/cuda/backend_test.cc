@@ -3,6 +3,9 @@
 // copies, and refusals.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "backend_cases.h"
 #include "testing/data.h"
 
@@ -44,6 +47,20 @@ TEST(CudaBackend, HasTheCpusBitsInEveryFamily) {
 TEST(CudaBackend, TakesRowsInPieces) { CompareRowsInPieces(); }
 TEST(CudaBackend, AttendsInPieces) { CompareAttentionInPieces(); }
 TEST(CudaBackend, ExchangesBlocksWithTheCpu) { CompareExchangedBlocks(); }
+
+// The same through the PTX that nvcc wrote: every address that a kernel touches must be the
+// device's.
+TEST(CudaBackend, HasTheCpusBitsInPtx) {
+  const std::string path = std::string(HEARTH_PTX_DIR) + "/sm_89.ptx";
+  if (!std::filesystem::exists(path)) {
+    GTEST_SKIP() << "SKIPPED LOUDLY: no PTX, nvcc is missing (./dev setup cuda)";
+  }
+  setenv("HEARTH_MOCK_PTX", path.c_str(), 1);
+  CompareFamily("llama");
+  CompareFamily("gpt-oss");
+  CompareAttentionInPieces();
+  unsetenv("HEARTH_MOCK_PTX");
+}
 
 TEST(CudaBackend, RefusesWhatItCannotDo) {
   const Model model = LoadedModel(TinyOss());

@@ -46,11 +46,11 @@ void Compare(const char* name, BitsTest& test, int cases, int requests, int per_
 }
 
 TEST(CudaEngine, TinyOssHearsTheCpusTokens) {
-  BitsTest test(TinyOss(), 1, 40, 8);
+  BitsTest test(TinyOss(), 1, IsSlow() ? 40 : 24, IsSlow() ? 8 : 3);
   if (IsSlow()) {
     Compare("tiny-oss", test, 60, 600, 150, 48);
   } else {
-    Compare("tiny-oss", test, 12, 20, 20, 24);
+    Compare("tiny-oss", test, 8, 10, 10, 12);
   }
 }
 
