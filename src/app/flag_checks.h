@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "base/result.h"
@@ -67,22 +66,6 @@ inline CLI::Validator Date() {
           is_date = month >= "01" && month <= "12" && day >= "01" && day <= "31";
         }
         return is_date ? "" : "expected a date like 2026-01-31, found " + Quoted(text);
-      },
-      "");
-}
-
-// cpu, auto, or cuda: with a number.
-inline CLI::Validator Device() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        constexpr std::string_view kCuda = "cuda:";
-        bool is_device = text == "cpu" || text == "auto";
-        if (text.starts_with(kCuda)) {
-          const std::string number = text.substr(kCuda.size());
-          is_device = !number.empty() && number.size() <= 3 &&
-                      number.find_first_not_of("0123456789") == std::string::npos;
-        }
-        return is_device ? "" : "expected cpu, auto or cuda:0, cuda:1 ..., found " + Quoted(text);
       },
       "");
 }

@@ -9,12 +9,6 @@
 #include "model/model.h"
 namespace hearth {
 
-// The text of --device in every command that has it.
-inline constexpr const char* kDeviceHelp =
-    "Where to compute: cpu, cuda:0, cuda:1 ... (verified by emulation, not yet on hardware), or "
-    "auto, "
-    "which is cpu until a GPU is verified";
-
 // The flags that every command with a backend has.
 struct BackendFlags {
   std::string device = "auto";

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/backends.h"
+#include "app/device_flag.h"
 #include "app/flag_checks.h"
 
 namespace hearth {
@@ -164,9 +165,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
                  "Time that running replies get to finish at shutdown, in seconds")
       ->check(Between(0.0, 3600.0))
       ->capture_default_str();
-  sub.add_option("--device", flags.engine.hardware.device, kDeviceHelp)
-      ->check(Device())
-      ->capture_default_str();
+  AddDevice(sub, flags.engine.hardware.device);
   sub.add_option("--isa", flags.engine.hardware.isa,
                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
   sub.add_option("--threads", flags.engine.hardware.num_threads,

@@ -188,7 +188,10 @@ Result<std::span<const RowResult>> CudaBackend::Finish() {
     device_->Drain();
     return std::exchange(failed_, Status());
   }
-  HEARTH_TRY(device_->Wait());
+  if (Status waited = device_->Wait(); !waited.ok()) {
+    device_->Drain();
+    return waited;
+  }
   const std::byte* at = staging_.data();
   for (const BlockCopy& copy : plan.copies) {
     const size_t bytes = copy.to_host.size() + copy.from_host.size();
@@ -234,6 +237,10 @@ class CudaFactory final : public BackendFactory {
     if (!options.isa.empty() && options.isa != facts.level) {
       return Error(Code::kInvalid, "--isa %s is for the CPU; leave it out with --device %s",
                    Quoted(options.isa).c_str(), options.device.c_str());
+    }
+    if (options.phases != nullptr) {
+      return Error(Code::kUnsupported, "--phases measures the CPU backend; leave it out with %s",
+                   options.device.c_str());
     }
     BackendOptions complete = options;
     complete.isa = facts.level;

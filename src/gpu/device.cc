@@ -17,6 +17,15 @@ constexpr int kOldest = 75;
 // What a kernel may take without being asked for.
 constexpr int64_t kUsualShared = 48 << 10;
 
+// After these a context answers nothing else: what happened while kernels ran, memory that cannot
+// be corrected, a device that is gone.
+bool IsFinal(CuResult result) {
+  constexpr int kUnavailable = 46, kUncorrectable = 214, kUnknown = 999;
+  const auto code = static_cast<int>(result);
+  return (code >= 700 && code < 800 && result != CuResult::kLaunchOutOfResources) ||
+         code == kUnavailable || code == kUncorrectable || code == kUnknown;
+}
+
 Result<int> AttributeOf(const Driver& driver, CuDevice device, CuAttribute attribute) {
   int value = 0;
   const CuResult result = driver.device_attribute(&value, attribute, device);
@@ -124,15 +133,12 @@ Status Device::Check(CuResult result, const char* doing) {
   if (result == CuResult::kOutOfMemory) {
     return Error(Code::kExhausted, "%s: %s", doing, why.c_str());
   }
-  const Status status = Error(Code::kIo, "%s: %s", doing, why.c_str());
-  if (result != CuResult::kInvalidValue && result != CuResult::kLaunchOutOfResources) {
-    lost_ = Error(Code::kIo,
-                  "%s stopped working (%s: %s); restart Hearth, and see the kernel's log if it "
-                  "happens again",
-                  facts_.name.c_str(), doing, why.c_str());
-    return lost_;
-  }
-  return status;
+  if (!IsFinal(result)) return Error(Code::kIo, "%s: %s", doing, why.c_str());
+  lost_ = Error(Code::kIo,
+                "%s stopped working (%s: %s); restart Hearth, and see the kernel's log if it "
+                "happens again",
+                facts_.name.c_str(), doing, why.c_str());
+  return lost_;
 }
 
 Status Device::Enter() {

@@ -12,7 +12,6 @@ namespace hearth::cuda {
 // CUresult. Only those that Hearth tells apart have names.
 enum class CuResult : int {
   kOk = 0,
-  kInvalidValue = 1,
   kOutOfMemory = 2,
   kLaunchOutOfResources = 701,
 };
