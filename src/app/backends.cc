@@ -2,14 +2,12 @@
 #include "app/backends.h"
 
 #include "cpu/cpu_backend.h"
+#include "gpu/cuda_backend.h"
 
 namespace hearth {
 
-std::span<const BackendFactory* const> Backends() {
-  static const BackendFactory* const kAll[] = {
-      &CpuBackends(),
-  };
-  return kAll;
+const BackendFactory& BackendOn(std::string_view device) {
+  return IsHost(device) ? CpuBackends() : CudaBackends();
 }
 
 }  // namespace hearth

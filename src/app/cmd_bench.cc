@@ -10,6 +10,7 @@
 
 #include "app/bench_runner.h"
 #include "app/commands.h"
+#include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/open_model.h"
@@ -246,6 +247,7 @@ void AddBench(CLI::App& app, Command& chosen) {
   phases->excludes(roofline);
   bench->add_option("--json", flags->json, "JSON file for all samples");
   bench->add_option("--html", flags->html, "HTML file for a report with charts");
+  AddDevice(*bench, flags->hardware.device);
   bench->add_option("--isa", flags->hardware.isa,
                     "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
   bench

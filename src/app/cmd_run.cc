@@ -5,6 +5,7 @@
 
 #include "app/chat.h"
 #include "app/commands.h"
+#include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/run_terminal.h"
@@ -184,6 +185,7 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
       sub.add_option("--backend", chat.backend, "Compute backend")
           ->check(CLI::IsMember({"cpu", "reference"}))
           ->capture_default_str(),
+      AddDevice(sub, chat.hardware.device),
       sub.add_option(
           "--isa", chat.hardware.isa,
           "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has"),

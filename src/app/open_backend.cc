@@ -21,21 +21,31 @@ void ShowProgress(int64_t done, int64_t total) {
                done == total ? "\r\x1b[K" : "");
 }
 
+std::string MemoryOf(const BackendPlan& plan) {
+  if (IsHost(plan.options.device)) return "memory";
+  return "the memory of " + plan.options.device;
+}
+
 }  // namespace
 
 Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   BackendOptions options;
+  options.device = IsHost(flags.device) ? "cpu" : flags.device;
   options.isa = flags.isa;
   options.num_threads = flags.num_threads;
   options.on_progress = ShowProgress;
-  return Backends()[0]->Complete(options);
+  return BackendOn(options.device).Complete(options);
 }
 
 Result<BackendPlan> PlanBackend(const Model& model, const BackendOptions& options) {
-  return Backends()[0]->Plan(model, options);
+  return BackendOn(options.device).Plan(model, options);
 }
 
 uint64_t UsableMemoryBytes() { return ReadTopology().usable_memory_bytes(); }
+
+Result<uint64_t> UsableBytesOn(const BackendOptions& options) {
+  return BackendOn(options.device).UsableBytes(options);
+}
 
 std::string Told(const BackendPlan& plan, uint64_t room) {
   return Printf(
@@ -49,14 +59,16 @@ Status CheckFits(const BackendPlan& plan, uint64_t room) {
   if (static_cast<uint64_t>(plan.total_bytes()) <= room) return Status();
   return Error(
       Code::kExhausted,
-      "the model does not fit in memory: needs %s; use a smaller model or context, or free memory",
-      Told(plan, room).c_str());
+      "the model does not fit in %s: needs %s; use a smaller model or context, or free memory",
+      MemoryOf(plan).c_str(), Told(plan, room).c_str());
 }
 
 Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPlan& plan) {
-  const uint64_t room = UsableMemoryBytes();
+  HEARTH_ASSIGN(const uint64_t room, UsableBytesOn(plan.options));
   HEARTH_TRY(CheckFits(plan, room));
-  if (plan.total_bytes() >= kWorthShowing) {
+  if (!IsHost(plan.options.device)) {
+    std::fprintf(stderr, "%s: %s\n", plan.options.device.c_str(), Told(plan, room).c_str());
+  } else if (plan.total_bytes() >= kWorthShowing) {
     std::fprintf(stderr,
                  "memory: %.2f GiB now, up to %.2f GiB more for the KV cache as it fills; %.2f GiB "
                  "are usable\n",
@@ -64,7 +76,7 @@ Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPl
                  InGib(static_cast<int64_t>(room)));
   }
   if (!plan.warning.empty()) std::fprintf(stderr, "warning: %s\n", plan.warning.c_str());
-  return Backends()[0]->Open(model, plan);
+  return BackendOn(plan.options.device).Open(model, plan);
 }
 
 }  // namespace hearth

@@ -11,6 +11,7 @@ namespace hearth {
 
 // The flags that every command with a backend has.
 struct BackendFlags {
+  std::string device = "auto";
   std::string isa;      // empty: the best this machine has
   int num_threads = 0;  // 0: one per core that the cgroup pays for
 };
@@ -21,6 +22,7 @@ Result<BackendPlan> PlanBackend(const Model& model, const BackendOptions& option
 
 // The plan in a line, and kExhausted with that line when it needs more than `room` bytes.
 uint64_t UsableMemoryBytes();  // what the machine and the tightest limit of it leave
+Result<uint64_t> UsableBytesOn(const BackendOptions& options);  // the same of a device
 constexpr double InGib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 std::string Told(const BackendPlan& plan, uint64_t room);
 Status CheckFits(const BackendPlan& plan, uint64_t room);

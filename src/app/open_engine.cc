@@ -8,7 +8,6 @@
 #include "backend/numerics.h"
 #include "engine/kv_budget.h"
 #include "kv/content_seed.h"
-#include "platform/topology.h"
 
 namespace hearth {
 namespace {
@@ -70,7 +69,9 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
 }
 
 Result<std::unique_ptr<Engine>> OpenEngine(const Model& model, const EngineFlags& flags) {
-  HEARTH_ASSIGN(EnginePlan plan, PlanEngine(model, flags, ReadTopology().usable_memory_bytes()));
+  HEARTH_ASSIGN(const BackendOptions options, OptionsFrom(flags.hardware));
+  HEARTH_ASSIGN(const uint64_t usable, UsableBytesOn(options));
+  HEARTH_ASSIGN(EnginePlan plan, PlanEngine(model, flags, usable));
   OpenedTier opened = OpenTier(flags.cache, model, plan.backend.kv);
   if (opened.tier != nullptr) plan.engine.kv.key_seed = opened.key_seed;
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan.backend));

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "app/backends.h"
+#include "app/device_flag.h"
 #include "app/flag_checks.h"
 
 namespace hearth {
@@ -75,9 +77,26 @@ void AddRequestOptions(CLI::App& sub, ServeFlags& flags) {
       ->check(Date());
 }
 
+// What the NVIDIA driver opens and calls is not known here yet, and the memory of several models is
+// counted in host memory.
+Status CheckDevice(const ServeFlags& flags) {
+  const std::string& device = flags.engine.hardware.device;
+  if (IsHost(device)) return Status();
+  if (!flags.has_one()) {
+    return Error(Code::kUnsupported, "--device %s serves one model at a time; name one",
+                 Quoted(device).c_str());
+  }
+  if (flags.confine == ConfineMode::kOff) return Status();
+  return Error(Code::kUnsupported,
+               "--device %s needs --confine off: the confinement does not know yet what the NVIDIA "
+               "driver has to open",
+               Quoted(device).c_str());
+}
+
 }  // namespace
 
 Status CheckFlags(const ServeFlags& flags) {
+  HEARTH_TRY(CheckDevice(flags));
   if (flags.certificate.empty() != flags.private_key.empty()) {
     return Error(Code::kInvalid,
                  "--tls-certificate and --tls-key go together: expected both, found one");
@@ -153,6 +172,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
                  "Time that running replies get to finish at shutdown, in seconds")
       ->check(Between(0.0, 3600.0))
       ->capture_default_str();
+  AddDevice(sub, flags.engine.hardware.device);
   sub.add_option("--isa", flags.engine.hardware.isa,
                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
   sub.add_option("--threads", flags.engine.hardware.num_threads,

@@ -15,6 +15,7 @@ namespace hearth {
 
 // What a caller asks for. What stays empty or 0 is chosen from the machine.
 struct BackendOptions {
+  std::string device;             // "cuda:0"; empty: the factory's only one
   std::string isa;                // an instruction set or a device's level, by name
   int num_threads = 0;            // 0: one per core that the cgroup pays for
   int max_step_tokens = 2048;     // bounds the memory of a step
@@ -51,6 +52,8 @@ class BackendFactory {
   virtual Result<BackendOptions> Complete(const BackendOptions& options) const = 0;
   // What Complete refuses, and kUnsupported for a model that cannot run here.
   virtual Result<BackendPlan> Plan(const Model& model, const BackendOptions& options) const = 0;
+  // Memory that a backend with these options may hold, where it will hold it.
+  virtual Result<uint64_t> UsableBytes(const BackendOptions& options) const = 0;
   // Nothing of `model` is needed afterwards. kCorrupt for weights that are no numbers, kExhausted
   // when memory runs out.
   virtual Result<std::unique_ptr<Backend>> Open(const Model& model,

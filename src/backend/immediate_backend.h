@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/row_results.h"
 namespace hearth {
 
 // Keeps the plan at Begin and does everything in Finish. Whatever a row is asked for is read off
@@ -22,12 +23,9 @@ class ImmediateBackend : public Backend {
   virtual Status Compute(const StepPlan& plan, std::span<float> logits) = 0;
 
  private:
-  void FillRow(const RowAsk& ask, std::span<const float> logits, RowResult& result);
-
   const StepPlan* plan_ = nullptr;
   std::vector<float> logits_;
-  std::vector<TokenLogit> top_;  // of all rows
-  std::vector<RowResult> rows_;
+  RowResults results_;
 };
 
 }  // namespace hearth

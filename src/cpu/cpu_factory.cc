@@ -69,6 +69,10 @@ class CpuFactory : public BackendFactory {
     return plan;
   }
 
+  Result<uint64_t> UsableBytes(const BackendOptions&) const override {
+    return ReadTopology().usable_memory_bytes();
+  }
+
   Result<std::unique_ptr<Backend>> Open(const Model& model,
                                         const BackendPlan& plan) const override {
     CpuOptions options;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "cpu/pack.h"
 #include "cpu/panels.h"
@@ -49,8 +48,6 @@ void Forward::Run(const StepPlan& plan, std::span<float> logits) {
   clock_.EndStep();
 }
 
-// Angles in extended precision: the x87 functions are the same code on every x86 processor, where
-// the double ones may pick a variant with fused multiply-adds and differ in the last bit.
 void Forward::PlaceTokens(const StepPlan& plan) {
   num_tokens_ = static_cast<int>(plan.tokens.size());
   position_.resize(plan.tokens.size());
@@ -65,14 +62,9 @@ void Forward::PlaceTokens(const StepPlan& plan) {
   const auto pairs = static_cast<int>(frequencies_.size());
   float* cos = Shaped(cos_, num_tokens_, pairs);
   float* sin = Shaped(sin_, num_tokens_, pairs);
-  const auto concentration = static_cast<long double>(spec_.rope.concentration);
   EachToken([&](int t, int) {
-    for (int i = 0; i < pairs; ++i) {
-      const long double angle = static_cast<long double>(position_[static_cast<size_t>(t)]) *
-                                static_cast<long double>(frequencies_[static_cast<size_t>(i)]);
-      cos[t * pairs + i] = static_cast<float>(std::cos(angle) * concentration);
-      sin[t * pairs + i] = static_cast<float>(std::sin(angle) * concentration);
-    }
+    RopeTurns(frequencies_, spec_.rope.concentration, position_[static_cast<size_t>(t)],
+              cos + int64_t{t} * pairs, sin + int64_t{t} * pairs);
   });
 }
 

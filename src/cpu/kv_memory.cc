@@ -33,19 +33,24 @@ KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks) {
   return layout;
 }
 
+std::vector<KvMemory::Layer> KvLayersOf(const ModelSpec& spec, const KvLayout& layout) {
+  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  std::vector<int64_t> offsets(layout.groups.size());
+  std::vector<KvMemory::Layer> layers;
+  for (const LayerSpec& layer : spec.layers) {
+    const auto at = std::ranges::find(layout.groups, layer.window, &KvGroupLayout::window);
+    const auto group = static_cast<int>(at - layout.groups.begin());
+    int64_t& offset = offsets[static_cast<size_t>(group)];
+    layers.push_back({group, offset, layer.window});
+    offset += layer_bytes;
+  }
+  return layers;
+}
+
 Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> blocks) {
   KvMemory memory(spec.n_kv_heads, spec.d_head);
   memory.layout_ = KvLayoutOf(spec, blocks);
-  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
-  std::vector<int64_t> offsets(memory.layout_.groups.size());
-  for (const LayerSpec& layer : spec.layers) {
-    const auto& groups = memory.layout_.groups;
-    const auto at = std::ranges::find(groups, layer.window, &KvGroupLayout::window);
-    const auto group = static_cast<int>(at - groups.begin());
-    int64_t& offset = offsets[static_cast<size_t>(group)];
-    memory.layers_.push_back({group, offset, layer.window});
-    offset += layer_bytes;
-  }
+  memory.layers_ = KvLayersOf(spec, memory.layout_);
   for (const KvGroupLayout& group : memory.layout_.groups) {
     const int64_t bytes = group.block_bytes * group.num_blocks;
     memory.pools_.push_back(nullptr);

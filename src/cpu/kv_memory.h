@@ -47,5 +47,7 @@ class KvMemory {
 // The groups of a model's layers. `blocks` says how many blocks each group gets; a single number is
 // for every group, none means no blocks.
 KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks);
+// Where each layer of the model lies in the blocks of its group.
+std::vector<KvMemory::Layer> KvLayersOf(const ModelSpec& spec, const KvLayout& layout);
 
 }  // namespace hearth

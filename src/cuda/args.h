@@ -18,6 +18,7 @@ constexpr int kMatmulThreads = 128;  // 16 rows x 8 tokens: one result each
 constexpr int kTileTokens = 8;       // columns of one mma tile
 constexpr int kAttendThreads = 128;  // two positions of a span each
 constexpr int kAttendHeads = 8;      // query heads of one KV head taken together
+constexpr int kFloatThreads = 256;   // 16 rows x 16 lanes
 
 // Rows of quantised activations: value = (256 hi + lo) * scale.
 struct ActRows {
@@ -29,11 +30,12 @@ struct ActRows {
 
 // x += add; h = rms_norm(x) * gain; act = quantised h. One block of kRowThreads per row.
 struct NormArgs {
-  float* x;           // [rows, d]
-  const float* add;   // [rows, add_stride] or null
-  const float* gain;  // [d]; null: h is x, nothing is normed
-  float* h;           // [rows, d] or null
-  ActRows act;        // hi null: not wanted
+  float* x;             // [rows, d]
+  const float* add;     // [rows, add_stride] or null
+  const float* gain;    // [d]; null: h is x, nothing is normed
+  float* h;             // [blocks, d] or null
+  ActRows act;          // [blocks]; hi null: not wanted
+  const int32_t* rows;  // [blocks]: which rows of x and add; null: all
   int64_t add_stride;
   int32_t d;
   float eps;
@@ -42,7 +44,8 @@ struct NormArgs {
 // z = silu(gate) * up, clamped when limit > 0; act = quantised z. One block of kRowThreads per row.
 struct GluArgs {
   const float *gate, *up;  // [rows, stride]
-  ActRows act;
+  ActRows act;             // hi null: not wanted
+  float* z;                // [rows, stride] or null; may be `gate`
   int64_t stride;
   int32_t d;
   float alpha, limit;
@@ -124,6 +127,29 @@ struct MatmulArgs {
   int32_t m;
 };
 
+// The same for F32, F16 and BF16, which read activations as floats. Tiles of kTileTokens.
+struct FloatMatmulArgs {
+  const MatmulJob* jobs;
+  const float* x;  // [m, x_stride]
+  int64_t x_stride;
+  int32_t m;
+};
+
+// Weights that kernels can read.
+enum class WeightKind : int32_t { kMxfp4, kQ8, kF32, kF16, kBf16 };
+
+// Rows of a matrix as floats. One block of kRowThreads per token.
+struct EmbedArgs {
+  const int32_t* tokens;
+  const uint8_t* panels;
+  const SpilledBlock* spills;  // as in MatmulJob
+  const int32_t* spill_begin;
+  float* x;  // [tokens, cols]
+  int64_t panel_bytes;
+  int32_t cols;
+  WeightKind kind;
+};
+
 // Of each row the experts with the largest logits, ties to the lower one, and their weights. One
 // warp per token.
 struct RouteArgs {
@@ -133,6 +159,36 @@ struct RouteArgs {
   int64_t stride;
   int32_t num_experts, active;
   int32_t softmax_first, renormalise;
+};
+
+// Choices by expert, each expert's in their own order. One block of kRowThreads.
+struct SortArgs {
+  const int32_t* experts;  // [choices]
+  int32_t* begin;          // [num_experts + 1]: slots of each expert
+  int32_t* slot_of;        // [choices]
+  int32_t* choice_of;      // [choices]: by slot
+  int32_t num_choices, num_experts;
+};
+
+// Row choice_of[s] / active to row s. One block of kRowThreads per slot.
+struct GatherArgs {
+  const int32_t* choice_of;
+  ActRows from, to;     // of one shape; hi null: not wanted
+  const float* from_x;  // [tokens, d] or null: not wanted
+  float* to_x;          // [slots, to_stride]
+  int64_t to_stride;
+  int32_t active, d;
+};
+
+// What a token's experts gave, added up in the order of choice, and then to x at once. One block of
+// kRowThreads per token.
+struct SumArgs {
+  const float* down;       // [slots, stride]
+  const float* weights;    // [tokens, active]
+  const int32_t* slot_of;  // [tokens, active]
+  float* x;                // [tokens, d]
+  int64_t stride;
+  int32_t active, d;
 };
 
 }  // namespace hearth::cuda

@@ -2,6 +2,8 @@
 // Everything that is compiled for GPUs, under the names by which the driver finds it. nvcc alone
 // reads this file (cmake/cuda.cmake).
 #include "cuda/attend.h"
+#include "cuda/experts.h"
+#include "cuda/floats.h"
 #include "cuda/matmul.h"
 #include "cuda/rope.h"
 #include "cuda/route.h"
@@ -45,6 +47,32 @@ __global__ void __launch_bounds__(kMatmulThreads)
 __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q8_many(const __grid_constant__ MatmulArgs args) {
   MatmulKernel<Q8, 4>(args);
+}
+__global__ void __launch_bounds__(kFloatThreads)
+    hearth_f32(const __grid_constant__ FloatMatmulArgs args) {
+  FloatMatmulKernel<WeightKind::kF32>(args);
+}
+__global__ void __launch_bounds__(kFloatThreads)
+    hearth_f16(const __grid_constant__ FloatMatmulArgs args) {
+  FloatMatmulKernel<WeightKind::kF16>(args);
+}
+__global__ void __launch_bounds__(kFloatThreads)
+    hearth_bf16(const __grid_constant__ FloatMatmulArgs args) {
+  FloatMatmulKernel<WeightKind::kBf16>(args);
+}
+__global__ void __launch_bounds__(kRowThreads)
+    hearth_embed(const __grid_constant__ EmbedArgs args) {
+  EmbedKernel(args);
+}
+__global__ void __launch_bounds__(kRowThreads) hearth_sort(const __grid_constant__ SortArgs args) {
+  SortKernel(args);
+}
+__global__ void __launch_bounds__(kRowThreads)
+    hearth_gather(const __grid_constant__ GatherArgs args) {
+  GatherKernel(args);
+}
+__global__ void __launch_bounds__(kRowThreads) hearth_sum(const __grid_constant__ SumArgs args) {
+  SumKernel(args);
 }
 
 }  // extern "C"

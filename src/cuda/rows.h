@@ -80,7 +80,7 @@ HEARTH_DEVICE void QuantiseRow(const float* row, const ActRows& act, int64_t ind
 // Shared memory: d + 1 floats.
 HEARTH_DEVICE void NormKernel(const NormArgs& a) {
   auto* row = reinterpret_cast<float*>(SharedMemory());
-  const int64_t index = BlockX();
+  const int64_t block = BlockX(), index = a.rows != nullptr ? a.rows[block] : block;
   float* x = a.x + index * a.d;
   for (int i = Thread(); i < a.d; i += kRowThreads) {
     float value = x[i];
@@ -100,11 +100,11 @@ HEARTH_DEVICE void NormKernel(const NormArgs& a) {
     const float scale = row[a.d];
     for (int i = Thread(); i < a.d; i += kRowThreads) {
       row[i] = (row[i] * scale) * a.gain[i];
-      if (a.h != nullptr) a.h[index * a.d + i] = row[i];
+      if (a.h != nullptr) a.h[block * a.d + i] = row[i];
     }
     Barrier();
   }
-  if (a.act.hi != nullptr) QuantiseRow(row, a.act, index);
+  if (a.act.hi != nullptr) QuantiseRow(row, a.act, block);
 }
 
 // Comparisons let a NaN through.
@@ -124,9 +124,10 @@ HEARTH_DEVICE void GluKernel(const GluArgs& a) {
   const int64_t at = BlockX() * a.stride;
   for (int i = Thread(); i < a.d; i += kRowThreads) {
     row[i] = GluOf(a.gate[at + i], a.up[at + i], a.alpha, a.limit);
+    if (a.z != nullptr) a.z[at + i] = row[i];
   }
   Barrier();
-  QuantiseRow(row, a.act, BlockX());
+  if (a.act.hi != nullptr) QuantiseRow(row, a.act, BlockX());
 }
 
 }  // namespace hearth::cuda

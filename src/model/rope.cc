@@ -48,6 +48,18 @@ void ScaleLlama3(const RopeSpec& rope, std::vector<double>& frequencies) {
 
 }  // namespace
 
+// In extended precision: the x87 functions are the same code on every x86 processor, where the
+// double ones may pick a variant with fused multiply-adds and differ in the last bit.
+void RopeTurns(std::span<const double> frequencies, double concentration, int position, float* cos,
+               float* sin) {
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const long double angle =
+        static_cast<long double>(position) * static_cast<long double>(frequencies[i]);
+    cos[i] = static_cast<float>(std::cos(angle) * static_cast<long double>(concentration));
+    sin[i] = static_cast<float>(std::sin(angle) * static_cast<long double>(concentration));
+  }
+}
+
 double YarnConcentration(double factor) { return factor > 1 ? 0.1 * std::log(factor) + 1 : 1.0; }
 
 std::vector<double> RopeFrequencies(const RopeSpec& rope) {

@@ -114,6 +114,10 @@ MODELS = [
     Typed("less address space than the file needs (ulimit -v)", SERVE,
           ["cannot map: Cannot allocate memory; raise the limit on address space (ulimit -v)"],
           memory=180 << 20),
+    Typed("a device that does not exist", SERVE + "--device gpu",
+          ['--device: expected cpu, auto or cuda:0, cuda:1 ..., found "gpu"']),
+    Typed("a GPU and the confinement", SERVE + "--device cuda:0",
+          ["needs --confine off"]),
     Typed("an instruction set that does not exist", SERVE + "--isa neon",
           ['--isa "neon": expected scalar, avx2, avx512 or amx']),
 ]

@@ -41,12 +41,7 @@ MatmulJob JobOf(const TestMatrix& matrix, DeviceMemory& memory) {
   if (w.num_spills > 0) {
     const auto* spills = reinterpret_cast<const SpilledBlock*>(w.spills);
     job.spills = memory.Copy(spills, static_cast<size_t>(w.num_spills));
-    std::vector<int32_t> begin(static_cast<size_t>(job.num_panels) + 1);
-    for (int s = 0; s < w.num_spills; ++s) {
-      ++begin[static_cast<size_t>(w.spills[s].row / kPanelRows) + 1];
-    }
-    for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-    job.spill_begin = memory.Copy(begin);
+    job.spill_begin = memory.Copy(SpillBegins(w));
   }
   return job;
 }

@@ -111,6 +111,16 @@ inline std::vector<float> RowsOfKinds(Rng& rng, int rows, int n, int first_kind)
   return all;
 }
 
+// Where the spilled blocks of each panel begin.
+inline std::vector<int32_t> SpillBegins(const PackedMatrix& w) {
+  std::vector<int32_t> begin(static_cast<size_t>((w.rows + kPanelRows - 1) / kPanelRows) + 1);
+  for (int s = 0; s < w.num_spills; ++s) {
+    ++begin[static_cast<size_t>(w.spills[s].row / kPanelRows) + 1];
+  }
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  return begin;
+}
+
 template <class Args>
 void RunKernel(Machine& machine, const char* kernel, const Launch& launch, const Args& args,
                const DeviceMemory& memory) {

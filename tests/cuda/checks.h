@@ -28,20 +28,20 @@ std::string CheckRoute(Machine& machine, Grid grid);
 std::string CheckMxfp4(Machine& machine, Grid grid);
 std::string CheckQ8(Machine& machine, Grid grid);
 std::string CheckGrouped(Machine& machine, Grid grid);
+std::string CheckFloats(Machine& machine, Grid grid);
+std::string CheckEmbed(Machine& machine, Grid grid);
+std::string CheckExperts(Machine& machine, Grid grid);
 
 // Exp and silu as kernels have them against cpu/canon.inl; the same on every machine.
 std::string CheckElementary(Machine& machine, Grid grid);
 
 inline constexpr Check kChecks[] = {
-    {"norm", CheckNorm},
-    {"glu", CheckGlu},
-    {"rope", CheckRope},
-    {"attention", CheckAttention},
-    {"route", CheckRoute},
-    {"mxfp4", CheckMxfp4},
-    {"q8", CheckQ8},
-    {"grouped", CheckGrouped},
-    {"elementary", CheckElementary},
+    {"norm", CheckNorm},       {"glu", CheckGlu},
+    {"rope", CheckRope},       {"attention", CheckAttention},
+    {"route", CheckRoute},     {"mxfp4", CheckMxfp4},
+    {"q8", CheckQ8},           {"grouped", CheckGrouped},
+    {"floats", CheckFloats},   {"embed", CheckEmbed},
+    {"experts", CheckExperts}, {"elementary", CheckElementary},
 };
 
 // Values compared since the process started.

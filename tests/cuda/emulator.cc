@@ -9,6 +9,8 @@
 
 #include "cuda/args.h"
 #include "cuda/attend.h"
+#include "cuda/experts.h"
+#include "cuda/floats.h"
 #include "cuda/isa.h"
 #include "cuda/matmul.h"
 #include "cuda/rope.h"
@@ -211,22 +213,24 @@ class Emulator {
   std::mt19937_64 random_{20261117};
 };
 
-// Rows and columns of a tile as cuda/isa.h describes a lane's share of it.
+// Rows and columns of a tile as cuda/isa.h describes a lane's share of it; the bytes are laid out
+// in order first, so that the compiler makes vectors of the sums.
 void MultiplyTiles(WarpMeeting& warp) {
-  const auto byte = [](uint32_t word, int i) {
-    return int32_t{static_cast<int8_t>(word >> (8 * i))};
-  };
+  int16_t a[16][32], b[8][32];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    for (int i = 0; i < 6; ++i) {
+      const uint32_t word = warp.in[lane][4 + i];
+      int16_t* to = i < 4 ? &a[lane / 4 + i % 2 * 8][i / 2 * 16 + lane % 4 * 4]
+                          : &b[lane / 4][(i - 4) * 16 + lane % 4 * 4];
+      for (int k = 0; k < 4; ++k) to[k] = static_cast<int8_t>(word >> (8 * k));
+    }
+  }
   for (int lane = 0; lane < kWarp; ++lane) {
     for (int i = 0; i < 4; ++i) {
       const int row = lane / 4 + i / 2 * 8, column = 2 * (lane % 4) + i % 2;
-      uint32_t sum = warp.in[lane][i];
-      for (int k = 0; k < 32; ++k) {
-        const int t = k % 16 / 4, high_half = k / 16;
-        const uint32_t a = warp.in[row % 8 * 4 + t][4 + row / 8 + 2 * high_half];
-        const uint32_t b = warp.in[column * 4 + t][8 + high_half];
-        sum += static_cast<uint32_t>(byte(a, k % 4) * byte(b, k % 4));
-      }
-      warp.out[lane][i] = sum;
+      int32_t sum = 0;  // at most 32 * 2^14
+      for (int k = 0; k < 32; ++k) sum += a[row][k] * b[column][k];
+      warp.out[lane][i] = warp.in[lane][i] + static_cast<uint32_t>(sum);
     }
   }
 }
@@ -273,19 +277,38 @@ void Call(const void* args) {
 struct SourceKernel {
   const char* name;
   void (*call)(const void*);
+  size_t args_bytes;
 };
+template <class Args, void (*kKernel)(const Args&)>
+constexpr SourceKernel Named(const char* name) {
+  return {name, Call<Args, kKernel>, sizeof(Args)};
+}
 constexpr SourceKernel kKernels[] = {
-    {"hearth_norm", Call<NormArgs, NormKernel>},
-    {"hearth_glu", Call<GluArgs, GluKernel>},
-    {"hearth_rope", Call<RopeArgs, RopeKernel>},
-    {"hearth_attend", Call<AttendArgs, AttendKernel>},
-    {"hearth_combine", Call<CombineArgs, CombineKernel>},
-    {"hearth_route", Call<RouteArgs, RouteKernel>},
-    {"hearth_mxfp4_few", Call<MatmulArgs, MatmulKernel<Mxfp4, 1>>},
-    {"hearth_mxfp4_many", Call<MatmulArgs, MatmulKernel<Mxfp4, 4>>},
-    {"hearth_q8_few", Call<MatmulArgs, MatmulKernel<Q8, 1>>},
-    {"hearth_q8_many", Call<MatmulArgs, MatmulKernel<Q8, 4>>},
+    Named<NormArgs, NormKernel>("hearth_norm"),
+    Named<GluArgs, GluKernel>("hearth_glu"),
+    Named<RopeArgs, RopeKernel>("hearth_rope"),
+    Named<AttendArgs, AttendKernel>("hearth_attend"),
+    Named<CombineArgs, CombineKernel>("hearth_combine"),
+    Named<RouteArgs, RouteKernel>("hearth_route"),
+    Named<MatmulArgs, MatmulKernel<Mxfp4, 1>>("hearth_mxfp4_few"),
+    Named<MatmulArgs, MatmulKernel<Mxfp4, 4>>("hearth_mxfp4_many"),
+    Named<MatmulArgs, MatmulKernel<Q8, 1>>("hearth_q8_few"),
+    Named<MatmulArgs, MatmulKernel<Q8, 4>>("hearth_q8_many"),
+    Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kF32>>("hearth_f32"),
+    Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kF16>>("hearth_f16"),
+    Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kBf16>>("hearth_bf16"),
+    Named<EmbedArgs, EmbedKernel>("hearth_embed"),
+    Named<SortArgs, SortKernel>("hearth_sort"),
+    Named<GatherArgs, GatherKernel>("hearth_gather"),
+    Named<SumArgs, SumKernel>("hearth_sum"),
 };
+
+const SourceKernel* Find(const std::string& name) {
+  for (const SourceKernel& known : kKernels) {
+    if (name == known.name) return &known;
+  }
+  return nullptr;
+}
 
 class SourceMachine : public Machine {
  public:
@@ -296,9 +319,8 @@ class SourceMachine : public Machine {
   }
   void Run(const std::string& kernel, const Launch& launch, const void* args, size_t,
            const DeviceMemory&) override {
-    for (const SourceKernel& known : kKernels) {
-      if (kernel == known.name) return Emulator(launch, schedule_, known.call, args).RunGrid();
-    }
+    const SourceKernel* known = Find(kernel);
+    if (known != nullptr) return Emulator(launch, schedule_, known->call, args).RunGrid();
     Refuse("source emulator", "there is no kernel named " + kernel);
   }
 
@@ -307,6 +329,11 @@ class SourceMachine : public Machine {
 };
 
 }  // namespace
+
+size_t ArgsBytes(const std::string& kernel) {
+  const SourceKernel* known = Find(kernel);
+  return known == nullptr ? 0 : known->args_bytes;
+}
 
 std::unique_ptr<Machine> SourceEmulator(Schedule schedule) {
   return std::make_unique<SourceMachine>(schedule);

@@ -58,7 +58,7 @@ void Enter() {
 
 }  // namespace
 
-Fiber::Fiber() : stack_(std::make_unique<uint8_t[]>(kStackBytes)) {}
+Fiber::Fiber() : stack_(std::make_unique_for_overwrite<uint8_t[]>(kStackBytes)) {}
 
 void Fiber::Start(Body body) {
   auto top = reinterpret_cast<uintptr_t>(stack_.get() + kStackBytes) & ~uintptr_t{15};

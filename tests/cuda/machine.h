@@ -46,6 +46,9 @@ class DeviceMemory {
     std::memcpy(at, values, count * sizeof(T));
     return at;
   }
+  // Memory of somebody else.
+  void Add(uint64_t address, size_t bytes) { ranges_[address] = bytes; }
+  void Remove(uint64_t address) { ranges_.erase(address); }
   bool Holds(uint64_t address, size_t bytes) const {
     auto range = ranges_.upper_bound(address);
     if (range == ranges_.begin()) return false;
@@ -70,6 +73,8 @@ class Machine {
 
 enum class Schedule { kForward, kReverse, kRandom };
 std::unique_ptr<Machine> SourceEmulator(Schedule schedule);
+// Of what a kernel is launched with; 0: there is no kernel of that name.
+size_t ArgsBytes(const std::string& kernel);
 
 // Ends the process.
 [[noreturn]] void Refuse(const char* machine, const std::string& why);

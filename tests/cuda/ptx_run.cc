@@ -56,7 +56,7 @@ class PtxBlock {
         warp_ = &warps_[w];
         first_thread_ = static_cast<int>(w) * kLanes;
         RunWarp();
-        num_done += LowestPc() == kDone ? 1 : 0;
+        num_done += NextPc() == kDone ? 1 : 0;
         num_waiting += warp_->waits ? 1 : 0;
       }
       if (num_waiting == 0) return;
@@ -87,12 +87,30 @@ class PtxBlock {
     if (operand.kind != PtxOperand::Kind::kRegister) return operand.number;
     return At(operand.index, lane) + operand.number;
   }
-  int LowestPc() const { return *std::min_element(warp_->pc, warp_->pc + kLanes); }
+  static bool NeedsAll(const PtxInstruction& instruction) {
+    return instruction.kind == PtxKind::kBarrier || instruction.kind == PtxKind::kShuffle ||
+           instruction.kind == PtxKind::kMma16832 || instruction.kind == PtxKind::kMma8816;
+  }
+  // The lowest instruction that some lanes stand at. One that all lanes must come to waits for
+  // those that are still on their way: nvcc places parts of a loop behind what follows it.
+  int NextPc() const {
+    int pc = *std::min_element(warp_->pc, warp_->pc + kLanes);
+    while (pc < static_cast<int>(kernel_.code.size()) &&
+           NeedsAll(kernel_.code[static_cast<size_t>(pc)])) {
+      int next = kDone;
+      for (const int other : warp_->pc) {
+        if (other > pc) next = std::min(next, other);
+      }
+      if (next == kDone) break;
+      pc = next;
+    }
+    return pc;
+  }
 
   // Until the warp waits at a barrier or all of its lanes returned.
   void RunWarp() {
     while (!warp_->waits) {
-      const int pc = LowestPc();
+      const int pc = NextPc();
       if (pc == kDone) return;
       if (pc >= static_cast<int>(kernel_.code.size())) Die("ran past the end of " + kernel_.name);
       here_ = &kernel_.code[static_cast<size_t>(pc)];
@@ -116,7 +134,8 @@ class PtxBlock {
     }
   }
   void NeedAll() {
-    if (active_ != 0xffffffffu) Die("not all lanes of a warp come to " + here_->text);
+    if (active_ == 0xffffffffu) return;
+    Die(kernel_.name + ": not all lanes of a warp come to " + here_->text);
   }
 
   void Step() {

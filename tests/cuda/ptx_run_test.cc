@@ -104,6 +104,27 @@ TEST(PtxRun, LanesThatPartedMeetAgain) {
   }
 }
 
+// Some come to the barrier and the shuffle from a place behind them, as nvcc lays out ends of
+// loops.
+TEST(PtxRun, LanesWaitForThoseThatComeFromBehind) {
+  const auto out = RunProgram(
+      "mov.u32 %r1, %r0;\n"
+      "setp.lt.s32 %p1, %r0, 3;\n"
+      "@%p1 bra $far;\n"
+      "$near:\n"
+      "bar.sync 0;\n"
+      "shfl.sync.bfly.b32 %r2|%p2, %r1, 1, 31, -1;\n"
+      "st.global.u32 [%rd4], %r2;\n"
+      "ret;\n"
+      "$far:\n"
+      "add.s32 %r1, %r1, 100;\n"
+      "bra.uni $near;\n",
+      {0}, 32);
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    EXPECT_EQ(out[lane], (lane ^ 1u) < 3 ? (lane ^ 1u) + 100 : lane ^ 1u);
+  }
+}
+
 TEST(PtxRun, BarriersOrderWarps) {
   const auto out = RunProgram(
       "mov.u32 %r1, hearth_shared;\n"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine on the CPU backend, stepped by a test, and listeners that keep every bit they get.
+// The engine on the CPU backend or another, stepped by a test, and listeners that keep every bit
+// they get.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -61,22 +63,16 @@ struct World {
   int max_step_tokens = 2048, max_sequences = 64;
   bool speculates = true;
   int fixed_draft = 0;
+  // Empty: the CPU's.
+  std::function<Result<std::unique_ptr<Backend>>(const Model& model, const World& world)> open = {};
 };
 
-// An engine on the CPU backend, stepped by the test.
+// An engine stepped by the test.
 class Machine {
  public:
   Machine(const Model& model, const World& world) {
-    CpuOptions cpu;
-    cpu.isa = BestIsa();
-    cpu.num_threads = 2;
-    if (CpuKvLayout(model.spec).num_groups() == 1) {
-      cpu.kv_blocks = {world.full_blocks};
-    } else {
-      cpu.kv_blocks = {world.full_blocks, world.window_blocks};
-    }
-    cpu.max_step_tokens = world.max_step_tokens;
-    Result<std::unique_ptr<Backend>> made = MakeCpuBackend(model, cpu);
+    Result<std::unique_ptr<Backend>> made =
+        world.open ? world.open(model, world) : OpenCpu(model, world);
     EXPECT_TRUE(made.ok()) << made.status().message();
     backend_ = *std::move(made);
     EngineOptions options;
@@ -111,6 +107,19 @@ class Machine {
   EngineCore& core() { return *core_; }
 
  private:
+  static Result<std::unique_ptr<Backend>> OpenCpu(const Model& model, const World& world) {
+    CpuOptions cpu;
+    cpu.isa = BestIsa();
+    cpu.num_threads = 2;
+    if (CpuKvLayout(model.spec).num_groups() == 1) {
+      cpu.kv_blocks = {world.full_blocks};
+    } else {
+      cpu.kv_blocks = {world.full_blocks, world.window_blocks};
+    }
+    cpu.max_step_tokens = world.max_step_tokens;
+    return MakeCpuBackend(model, cpu);
+  }
+
   SteadyClock clock_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<EngineCore> core_;

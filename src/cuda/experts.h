@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Around the products of experts: choices sorted by expert, their rows gathered, results summed.
+#pragma once
+#include "cuda/args.h"
+#include "cuda/numbers.h"
+namespace hearth::cuda {
+
+// A thread takes whole experts and walks all choices, so that their order stays. Shared memory:
+// num_experts + 1 words.
+HEARTH_DEVICE void SortKernel(const SortArgs& a) {
+  auto* begin = reinterpret_cast<int32_t*>(SharedMemory());
+  for (int e = Thread(); e < a.num_experts; e += kRowThreads) {
+    int count = 0;
+    for (int i = 0; i < a.num_choices; ++i) count += a.experts[i] == e ? 1 : 0;
+    begin[e + 1] = count;
+  }
+  Barrier();
+  if (Thread() == 0) {
+    begin[0] = 0;
+    for (int e = 0; e < a.num_experts; ++e) begin[e + 1] += begin[e];
+  }
+  Barrier();
+  for (int e = Thread(); e < a.num_experts; e += kRowThreads) {
+    int slot = begin[e];
+    for (int i = 0; i < a.num_choices; ++i) {
+      if (a.experts[i] != e) continue;
+      a.slot_of[i] = slot;
+      a.choice_of[slot] = i;
+      ++slot;
+    }
+  }
+  for (int e = Thread(); e <= a.num_experts; e += kRowThreads) a.begin[e] = begin[e];
+}
+
+// No shared memory.
+HEARTH_DEVICE void GatherKernel(const GatherArgs& a) {
+  const int64_t slot = BlockX(), token = a.choice_of[slot] / a.active;
+  if (a.to.hi != nullptr) {
+    for (int i = 4 * Thread(); i < a.to.stride; i += 4 * kRowThreads) {
+      *reinterpret_cast<uint32_t*>(a.to.hi + slot * a.to.stride + i) =
+          *reinterpret_cast<const uint32_t*>(a.from.hi + token * a.from.stride + i);
+      *reinterpret_cast<uint32_t*>(a.to.lo + slot * a.to.stride + i) =
+          *reinterpret_cast<const uint32_t*>(a.from.lo + token * a.from.stride + i);
+    }
+    for (int i = Thread(); i < a.to.num_strips; i += kRowThreads) {
+      a.to.scale[slot * a.to.num_strips + i] = a.from.scale[token * a.from.num_strips + i];
+    }
+  }
+  if (a.from_x == nullptr) return;
+  for (int i = Thread(); i < a.d; i += kRowThreads) {
+    a.to_x[slot * a.to_stride + i] = a.from_x[token * a.d + i];
+  }
+}
+
+// No shared memory.
+HEARTH_DEVICE void SumKernel(const SumArgs& a) {
+  const int64_t token = BlockX(), first = token * a.active;
+  for (int i = Thread(); i < a.d; i += kRowThreads) {
+    float total = 0.0f;
+    for (int c = 0; c < a.active; ++c) {
+      const int64_t slot = a.slot_of[first + c];
+      total = Fma(a.weights[first + c], a.down[slot * a.stride + i], total);
+    }
+    a.x[token * a.d + i] = Fma(1.0f, total, a.x[token * a.d + i]);
+  }
+}
+
+}  // namespace hearth::cuda

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU: its context, one stream of work, the kernels, and memory that frees itself. Everything
+// that is asked of it runs in the order of asking, and not before Wait is it done.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "gpu/driver.h"
+namespace hearth::cuda {
+
+enum class Kernel : uint8_t {
+  kNorm,
+  kGlu,
+  kRope,
+  kAttend,
+  kCombine,
+  kRoute,
+  kMxfp4Few,
+  kMxfp4Many,
+  kQ8Few,
+  kQ8Many,
+  kF32,
+  kF16,
+  kBf16,
+  kEmbed,
+  kSort,
+  kGather,
+  kSum,
+};
+inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kSum) + 1;
+
+struct Grid {
+  int64_t x = 1, y = 1, z = 1;
+  int threads = 32;
+  int64_t shared_bytes = 0;
+};
+
+// What is known of a device before it is opened.
+struct DeviceFacts {
+  std::string name;    // "NVIDIA GeForce RTX 4090"
+  std::string level;   // "sm_89"
+  int capability = 0;  // 89
+  int max_shared_bytes = 0;
+};
+// kNotFound when there is no such device, kUnsupported when there is no driver.
+Result<DeviceFacts> FactsOf(int index);
+
+class Device;
+
+// Memory of a device, or of the host for copies. Thread: as its device. Its device outlives it.
+class Block {
+ public:
+  Block() = default;
+  Block(Block&& other) noexcept { *this = std::move(other); }
+  Block& operator=(Block&& other) noexcept;
+  ~Block();
+  size_t size() const { return size_; }
+
+ protected:
+  friend class Device;
+  Device* device_ = nullptr;
+  bool is_host_ = false;
+  uint64_t at_ = 0;
+  size_t size_ = 0;
+};
+class DeviceBlock : public Block {
+ public:
+  // An address on the device: kernels may follow it, this process may not.
+  template <class T = uint8_t>
+  T* at(int64_t offset = 0) const {
+    return reinterpret_cast<T*>(at_ + static_cast<uint64_t>(offset));
+  }
+};
+class PinnedBlock : public Block {
+ public:
+  std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }
+};
+
+// Thread: one at a time; each must call Enter first.
+class Device {
+ public:
+  // `image`: the kernels; without one nothing can be launched. kUnsupported for a device they do
+  // not run on.
+  static Result<std::unique_ptr<Device>> Open(int index, std::span<const std::byte> image);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceFacts& facts() const { return facts_; }
+  // Binds the calling thread to it. After an error that a device does not recover from, this and
+  // everything below returns that error.
+  Status Enter();
+  Result<uint64_t> FreeBytes();
+
+  // kExhausted with `what` for people.
+  Result<DeviceBlock> Take(int64_t bytes, const char* what);
+  Result<PinnedBlock> TakePinned(int64_t bytes, const char* what);
+
+  // Host memory must be pinned, and stay as it is until Wait.
+  Status CopyIn(void* to, const void* from, size_t bytes);
+  Status CopyOut(void* to, const void* from, size_t bytes);
+  Status Zero(void* at, size_t bytes);
+  template <class Args>
+  Status Launch(Kernel kernel, const Grid& grid, const Args& args) {
+    return LaunchBytes(kernel, grid, &args);
+  }
+  // Marks the end of what was asked for so far; Wait returns once it is reached.
+  Status Mark();
+  Status Wait();
+  // Until nothing is under way, whatever became of it.
+  void Drain();
+
+ private:
+  friend class Block;
+  explicit Device(const Driver& driver) : driver_(driver) {}
+  Status Load(int index, std::span<const std::byte> image);
+  Status LaunchBytes(Kernel kernel, const Grid& grid, const void* args);
+  Status Check(CuResult result, const char* doing);
+  void Free(const Block& block);
+
+  const Driver& driver_;
+  DeviceFacts facts_;
+  CuDevice device_ = 0;
+  CuContext context_ = nullptr;
+  CuModule module_ = nullptr;
+  CuStream stream_ = nullptr;
+  CuEvent event_ = nullptr;
+  std::array<CuFunction, kNumKernels> functions_{};
+  std::array<int64_t, kNumKernels> shared_bytes_{};  // what each may take so far
+  Status lost_;
+};
+
+}  // namespace hearth::cuda

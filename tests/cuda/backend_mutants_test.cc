@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planted bugs in the CUDA backend (patches under tests/mutants/patches/gpu): on the mock driver
+// each must be noticed.
+#include <gtest/gtest.h>
+
+#include "backend_cases.h"
+#include "testing/mutants.h"
+
+namespace hearth::cuda {
+namespace {
+
+using testing::MutantFate;
+using testing::RunMutant;
+
+struct Bug {
+  int number;
+  const char* what;
+};
+constexpr Bug kBugs[] = {
+    {180, "results are read before the event is waited for"},
+    {181, "the plan of a step is copied after its launches"},
+    {182, "a block table is read one entry too far"},
+    {183, "every layer reads the tables of the first group"},
+    {184, "copies of blocks share their host memory"},
+    {185, "the event is recorded before the rows are copied"},
+    {186, "the last layer's result is not added"},
+    {187, "experts multiply all rows"},
+    {188, "every piece of rows is the first"},
+    {189, "every piece of tokens attends from the first place"},
+    {190, "a refused launch is forgotten"},
+    {191, "a window's table counts from its first entry"},
+};
+
+// One step after a refused launch must tell it.
+void CheckRefusedLaunch() {
+  const MockSettings settings("launch=7");
+  const Model model = testing::LoadedModel(TinyOss());
+  auto gpu = OpenMocked(model, {});
+  ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+  Rng rng(11);
+  const int lengths[] = {3};
+  std::vector<Running> all = Sequences(model, lengths, 16, rng);
+  const StepPlan plan = NextStep(all, 3, 1);
+  EXPECT_FALSE(RunStep(**gpu, plan).ok());
+}
+
+std::string Checks() {
+  const int lengths[] = {37, 3};
+  CompareModel(TinyOss(), lengths, {19}, {});
+  CompareFamily("llama");
+  CompareRowsInPieces();
+  CompareAttentionInPieces();
+  CompareExchangedBlocks();
+  CheckRefusedLaunch();
+  return ::testing::Test::HasFailure() ? "the backend differs" : "";
+}
+
+TEST(CudaBackendMutants, NoneIsFoundWhereNoneIs) {
+  EXPECT_EQ(RunMutant(0, Checks), MutantFate::kUnnoticed);
+}
+
+TEST(CudaBackendMutants, EachIsNoticed) {
+  for (const Bug& bug : kBugs) {
+    EXPECT_NE(RunMutant(bug.number, Checks), MutantFate::kUnnoticed)
+        << bug.number << ": " << bug.what;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::cuda

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of float weights, rows of the embedding, and what stands around the products of experts.
+#include <algorithm>
+#include <numeric>
+
+#include "check_parts.h"
+#include "cpu/pack.h"
+#include "cpu/panels.h"
+
+namespace hearth::cuda {
+namespace {
+
+using testing::TestMatrix;
+
+struct FloatKernel {
+  DType dtype;
+  const char* name;
+};
+constexpr FloatKernel kFloatKernels[] = {
+    {DType::kF32, "hearth_f32"}, {DType::kF16, "hearth_f16"}, {DType::kBf16, "hearth_bf16"}};
+
+// Two matrices in one launch; the second takes some of the rows.
+std::string CheckOneFloat(Machine& machine, const FloatKernel& kernel, int rows, int cols, int m,
+                          Rng& rng) {
+  const TestMatrix whole(kernel.dtype, rows, cols, rng), part(kernel.dtype, rows + 16, cols, rng);
+  const std::vector<int32_t> range = {m / 3, m};
+  const int64_t x_stride = cols + 8, y_stride = (rows + 31) / 16 * 16;
+  DeviceMemory memory;
+  const std::vector<float> x = RowsOfKinds(rng, m, static_cast<int>(x_stride), 0);
+  const std::vector<float> bias = rng.Normals(static_cast<int>(y_stride));
+  std::vector<MatmulJob> jobs;
+  std::vector<std::vector<float>> want;
+  for (const TestMatrix* matrix : {&whole, &part}) {
+    const PackedMatrix& w = matrix->packed;
+    const int first = matrix == &part ? range[0] : 0;
+    std::vector<float>& y = want.emplace_back(static_cast<size_t>(y_stride * m), -77.0f);
+    MatmulJob& job = jobs.emplace_back();
+    job.num_panels = NumPanels(w.rows);
+    job.cols = cols;
+    job.panel_bytes = w.panel_bytes;
+    job.panels = memory.Copy(w.data, static_cast<size_t>(job.num_panels * w.panel_bytes));
+    job.bias = matrix == &part ? memory.Copy(bias) : nullptr;
+    job.y = memory.Copy(y);
+    job.y_stride = y_stride;
+    job.range = matrix == &part ? memory.Copy(range) : nullptr;
+    Activations count{};
+    count.m = m - first;
+    hearth::MatmulArgs cpu{&w, &count, job.bias == nullptr ? nullptr : bias.data(),
+                           y.data() + first * y_stride, y_stride};
+    cpu.xf = x.data() + first * x_stride;
+    cpu.xf_stride = x_stride;
+    ScalarKernels().matmul[static_cast<size_t>(w.kind)](cpu, 0, job.num_panels);
+  }
+  const FloatMatmulArgs args{memory.Copy(jobs), memory.Copy(x), x_stride, m};
+  RunKernel(machine, kernel.name,
+            {jobs[1].num_panels, 2, (m + kTileTokens - 1) / kTileTokens, kFloatThreads, 0}, args,
+            memory);
+  const std::string wrong = FirstOf({FloatsDiffer("y", want[0].data(), jobs[0].y, want[0].size()),
+                                     FloatsDiffer("y", want[1].data(), jobs[1].y, want[1].size())});
+  if (wrong.empty()) return "";
+  return std::string(kernel.name) + " " + std::to_string(rows) + " x " + std::to_string(cols) +
+         ", m " + std::to_string(m) + ": " + wrong;
+}
+
+std::string CheckOneEmbed(Machine& machine, DType dtype, WeightKind kind, int cols, Rng& rng) {
+  const int rows = 45;
+  const TestMatrix matrix(dtype, rows, cols, rng);
+  const PackedMatrix& w = matrix.packed;
+  std::vector<int32_t> tokens = {44, 0, 17, 17, 31};
+  DeviceMemory memory;
+  EmbedArgs args{};
+  args.tokens = memory.Copy(tokens);
+  args.panels = memory.Copy(w.data, static_cast<size_t>(NumPanels(rows) * w.panel_bytes));
+  if (w.num_spills > 0) {
+    args.spills = memory.Copy(reinterpret_cast<const SpilledBlock*>(w.spills),
+                              static_cast<size_t>(w.num_spills));
+    args.spill_begin = memory.Copy(SpillBegins(w));
+  }
+  args.x = memory.Make<float>(tokens.size() * static_cast<size_t>(cols));
+  args.panel_bytes = w.panel_bytes;
+  args.cols = cols;
+  args.kind = kind;
+  RunKernel(machine, "hearth_embed", {static_cast<int>(tokens.size()), 1, 1, kRowThreads, 0}, args,
+            memory);
+  std::vector<float> want(tokens.size() * static_cast<size_t>(cols));
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    UnpackRow(w, tokens[t], &want[t * static_cast<size_t>(cols)]);
+  }
+  const std::string wrong = FloatsDiffer("row", want.data(), args.x, want.size());
+  return wrong.empty() ? "" : "embedding of " + std::to_string(cols) + ": " + wrong;
+}
+
+// Sort, gather and sum as one: what comes out is compared with the plain way.
+std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int active, Rng& rng) {
+  const int d = 72, slots = tokens * active;
+  const int64_t stride = 80;
+  std::vector<int32_t> experts;
+  for (int i = 0; i < slots; ++i)
+    experts.push_back(rng.Int(0, num_experts - 1) / 2 * 2 % num_experts);
+  std::vector<int32_t> choice_of(static_cast<size_t>(slots)), slot_of(choice_of.size());
+  std::iota(choice_of.begin(), choice_of.end(), 0);
+  std::stable_sort(choice_of.begin(), choice_of.end(), [&](int a, int b) {
+    return experts[static_cast<size_t>(a)] < experts[static_cast<size_t>(b)];
+  });
+  for (int s = 0; s < slots; ++s)
+    slot_of[static_cast<size_t>(choice_of[static_cast<size_t>(s)])] = s;
+  std::vector<int32_t> begin(static_cast<size_t>(num_experts) + 1);
+  for (const int e : experts) ++begin[static_cast<size_t>(e) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  DeviceMemory memory;
+  SortArgs sort{memory.Copy(experts),
+                memory.Make<int32_t>(begin.size()),
+                memory.Make<int32_t>(slot_of.size()),
+                memory.Make<int32_t>(slot_of.size()),
+                slots,
+                num_experts};
+  RunKernel(machine, "hearth_sort", {1, 1, 1, kRowThreads, 4 * (num_experts + 1)}, sort, memory);
+  std::string wrong =
+      FirstOf({BytesDiffer("begin", begin.data(), sort.begin, begin.size()),
+               BytesDiffer("slot", slot_of.data(), sort.slot_of, slot_of.size()),
+               BytesDiffer("choice", choice_of.data(), sort.choice_of, choice_of.size())});
+  if (!wrong.empty()) return wrong;
+
+  const std::vector<float> h = rng.Normals(tokens * d);
+  ActBuffer from, to;
+  const Activations& x = from.Shape(tokens, d);
+  const Activations& gathered = to.Shape(slots, d);
+  for (int t = 0; t < tokens; ++t) ScalarKernels().quantise(&h[static_cast<size_t>(t * d)], x, t);
+  std::vector<float> rows(static_cast<size_t>(slots * stride), -77.0f);
+  GatherArgs gather{sort.choice_of,
+                    ActRowsLike(x, memory, false),
+                    ActRowsLike(gathered, memory, false),
+                    memory.Copy(h),
+                    memory.Copy(rows),
+                    stride,
+                    active,
+                    d};
+  std::copy_n(x.hi, tokens * x.stride, gather.from.hi);
+  std::copy_n(x.lo, tokens * x.stride, gather.from.lo);
+  std::copy_n(x.scale, tokens * x.num_strips, gather.from.scale);
+  RunKernel(machine, "hearth_gather", {slots, 1, 1, kRowThreads, 0}, gather, memory);
+  for (int s = 0; s < slots; ++s) {
+    const int token = choice_of[static_cast<size_t>(s)] / active;
+    to.CopyRow(s, from, token);
+    std::copy_n(&h[static_cast<size_t>(token * d)], d, &rows[static_cast<size_t>(s * stride)]);
+  }
+  wrong = FirstOf({RowsDiffer(gathered, gather.to),
+                   FloatsDiffer("gathered", rows.data(), gather.to_x, rows.size())});
+  if (!wrong.empty()) return wrong;
+
+  std::vector<float> sums = RowsOfKinds(rng, tokens, d, 0);
+  const std::vector<float> weights = rng.Normals(slots),
+                           down = rng.Normals(static_cast<int>(stride) * slots);
+  SumArgs sum{
+      memory.Copy(down), memory.Copy(weights), sort.slot_of, memory.Copy(sums), stride, active, d};
+  RunKernel(machine, "hearth_sum", {tokens, 1, 1, kRowThreads, 0}, sum, memory);
+  for (int t = 0; t < tokens; ++t) {
+    std::vector<float> total(static_cast<size_t>(d), 0.0f);
+    for (int i = 0; i < active; ++i) {
+      const auto choice = static_cast<size_t>(t * active + i);
+      ScalarKernels().add_scaled(&down[static_cast<size_t>(slot_of[choice] * stride)],
+                                 weights[choice], d, total.data());
+    }
+    ScalarKernels().add_scaled(total.data(), 1.0f, d, &sums[static_cast<size_t>(t * d)]);
+  }
+  return FloatsDiffer("sum", sums.data(), sum.x, sums.size());
+}
+
+}  // namespace
+
+std::string CheckFloats(Machine& machine, Grid grid) {
+  Rng rng(131);
+  for (const FloatKernel& kernel : kFloatKernels) {
+    for (const int m : grid == Grid::kFull ? std::vector{1, 3, 8, 9, 17} : std::vector{1, 9}) {
+      for (const int cols : grid == Grid::kTiny ? std::vector{96} : std::vector{32, 288, 640}) {
+        std::string wrong = CheckOneFloat(machine, kernel, rng.Int(1, 40), cols, m, rng);
+        if (!wrong.empty()) return wrong;
+      }
+    }
+  }
+  return "";
+}
+
+std::string CheckEmbed(Machine& machine, Grid grid) {
+  Rng rng(132);
+  constexpr std::pair<DType, WeightKind> kKinds[] = {{DType::kMxfp4, WeightKind::kMxfp4},
+                                                     {DType::kQ8_0, WeightKind::kQ8},
+                                                     {DType::kF32, WeightKind::kF32},
+                                                     {DType::kF16, WeightKind::kF16},
+                                                     {DType::kBf16, WeightKind::kBf16}};
+  for (const auto& [dtype, kind] : kKinds) {
+    for (const int cols : grid == Grid::kTiny ? std::vector{608} : std::vector{32, 608, 1184}) {
+      std::string wrong = CheckOneEmbed(machine, dtype, kind, cols, rng);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return "";
+}
+
+std::string CheckExperts(Machine& machine, Grid grid) {
+  Rng rng(133);
+  for (const int tokens : grid == Grid::kFull ? std::vector{1, 7, 64} : std::vector{1, 5}) {
+    for (const int n : grid == Grid::kTiny ? std::vector{4} : std::vector{4, 32, 300}) {
+      std::string wrong = CheckOneRouting(machine, tokens, n, 3, rng);
+      if (!wrong.empty()) return std::to_string(n) + " experts: " + wrong;
+    }
+  }
+  return "";
+}
+
+}  // namespace hearth::cuda
