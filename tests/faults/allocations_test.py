@@ -5,7 +5,7 @@ allocations_test.py HEARTH LIBRARY [--each N: of a scenario, spread evenly; 0: e
 import argparse
 import time
 
-from faults import HTTP, MALLOC, MEMORY, NEW, TEXT, expect, failing_server, record, work_model
+from faults import BOOKS, HTTP, MALLOC, MEMORY, NEW, TEXT, expect, failing_server, record, work_model
 from scenarios import SCENARIOS, ask, judge, meaning
 
 
@@ -16,8 +16,8 @@ class Sweep:
         self.rig, self.port = rig, port
         self.kept = self.store()
 
-    def store(self):
-        status, data = ask(self.port, "POST", "/v1/responses", {"input": "keep", "max_output_tokens": 16})
+    def store(self, **more):
+        status, data = ask(self.port, "POST", "/v1/responses", {"input": "keep", "max_output_tokens": 16, **more})
         expect(status == 200, f"a stored response: {data}")
         return data.split(b'"id":"')[1].split(b'"')[0].decode()
 
@@ -26,6 +26,8 @@ class Sweep:
         names = {"{kept}": self.kept, "{model}": "tiny-chatml"}
         if "{fresh}" in path:
             names["{fresh}"] = self.store()
+        if "{streamed}" in path:
+            names["{streamed}"] = self.store(background=True, stream=True)
         text = path
         for old, new in names.items():
             text = text.replace(old, new)
@@ -97,7 +99,7 @@ def main():
             before = rig.counts.copy()
 
             def arm(index):
-                rig.faults.arm(MEMORY, HTTP | TEXT, NEW | MALLOC, index)
+                rig.faults.arm(MEMORY, HTTP | TEXT | BOOKS, NEW | MALLOC, index)
 
             most = count(sweep, name, arm)
             step = max(1, most // arguments.each) if arguments.each else 1

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/turns/within_memory.h"
+
 namespace hearth {
 
 // What an exchange takes for its client. Nobody leaves it, and it is never behind.
@@ -147,13 +149,22 @@ void BackgroundResponse::Ping(const std::string& bytes) {
 void BackgroundResponse::End() {
   const MutexLock lock(mu_);
   if (std::exchange(is_over_, true)) return;
+  // Each for itself: one for whom there is no memory is cut, and the others are told.
   for (const auto& follower : followers_) {
-    follower->End();
-    NoteTold(follower);
+    WithinMemoryOr(
+        [&]() HEARTH_REQUIRES(mu_) {
+          follower->End();
+          NoteTold(follower);
+        },
+        [&] { follower->Abort(); });
   }
   for (const auto& listener : waiting_) {
-    listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
-    NoteTold(listener);
+    WithinMemoryOr(
+        [&]() HEARTH_REQUIRES(mu_) {
+          listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+          NoteTold(listener);
+        },
+        [&] { listener->Abort(); });
   }
   followers_.clear();
   waiting_.clear();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace hearth {
 namespace {
 
@@ -112,6 +114,31 @@ TEST(BackgroundResponses, CancelsAndTellsWhatBecameOfIt) {
   run.job->Cancel(again);
   EXPECT_EQ(who->body, R"({"status":"cancelled","output":[]})");
   EXPECT_EQ(again->body, who->body);
+}
+
+// Finds no memory for what it is told at the end.
+class Starved final : public Listener {
+ public:
+  void Send(int, Headers, std::string) override { throw std::bad_alloc(); }
+  void End() override { throw std::bad_alloc(); }
+  void Abort() override { was_cut = true; }
+  bool was_cut = false;
+};
+
+TEST(BackgroundResponses, TellOthersWhenThereIsNoMemoryForOne) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1", true);
+  run.Begin();
+  const auto stream = std::make_shared<Starved>(), canceller = std::make_shared<Starved>();
+  const auto late = std::make_shared<Listener>(), later = std::make_shared<Listener>();
+  run.job->Follow(stream, 0);
+  run.job->Follow(late, 0);
+  run.job->Cancel(canceller);
+  run.job->Cancel(later);
+  run.reply->End();
+  EXPECT_TRUE(stream->was_cut && canceller->was_cut);
+  EXPECT_TRUE(run.client->is_ended && late->is_ended && later->is_ended);
+  EXPECT_TRUE(run.job->is_over());
 }
 
 TEST(BackgroundResponses, AreBounded) {

@@ -111,8 +111,9 @@ Status ResponseStore::Connect() {
 Status ResponseStore::Heal() {
   if (!is_hurt_) return Status();
   HEARTH_TRY(Connect());
+  HEARTH_TRY(Count());
   is_hurt_ = false;
-  return Count();
+  return Status();
 }
 
 Status ResponseStore::Complain(const char* doing) {
