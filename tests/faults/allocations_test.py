@@ -17,7 +17,8 @@ class Sweep:
         self.kept = self.store()
 
     def store(self, **more):
-        status, data = ask(self.port, "POST", "/v1/responses", {"input": "keep", "max_output_tokens": 16, **more})
+        body = {"input": "keep", "max_output_tokens": 16, "temperature": 0, **more}
+        status, data = ask(self.port, "POST", "/v1/responses", body)
         expect(status == 200, f"a stored response: {data}")
         return data.split(b'"id":"')[1].split(b'"')[0].decode()
 
@@ -86,6 +87,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--exact", default="")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--least", type=int, default=0, help="rounds after the first only until so many have failed")
     arguments = parser.parse_args()
     began = time.monotonic()
     with failing_server(arguments.program, arguments.library, work_model("tiny-chatml.gguf")) as rig:
@@ -95,7 +97,9 @@ def main():
             sweep.ask(name)()
         time.sleep(0.1)
         descriptors = rig.descriptors() + 1
-        for name in names * arguments.rounds:
+        for turn, name in enumerate(names * arguments.rounds):
+            if turn >= len(names) and rig.counts["injected"] >= arguments.least > 0:
+                break
             before = rig.counts.copy()
 
             def arm(index):
