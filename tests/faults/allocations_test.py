@@ -50,10 +50,9 @@ class Sweep:
             fired = self.rig.faults.disarm()
             seen = max(seen, self.rig.faults.page.seen)
             self.rig.expect_alive(f"{name}, index {index}")
-            if not fired:
-                misses += 1
-                if misses > 20:
-                    break
+            misses = 0 if fired else misses + 1
+            if misses > 20:
+                break
             try:
                 outcome = judge(name, reply, wanted)
             except SystemExit as failure:

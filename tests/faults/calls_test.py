@@ -32,7 +32,7 @@ ASKED = ["chat", "chat stream", "completion stream", "response", "response strea
          "chat mistake", "not found", "metrics"]
 
 
-def sweep_calls(rig, sweep, name, most, descriptors):
+def sweep_calls(rig, sweep, name, most, times, descriptors):
     for call, errors in FAULTS.items():
         bit = 1 << CALLS.index(call)
 
@@ -45,7 +45,7 @@ def sweep_calls(rig, sweep, name, most, descriptors):
         step = max(1, calls // most) if most else 1
         for error in errors:
             before = rig.counts["injected"]
-            sweep.run(name, lambda index, e=ERRORS[error]: arm(index, e), range(0, calls + 1, step))
+            sweep.run(name, lambda index, e=ERRORS[error]: arm(index, e), [*range(0, calls + 1, step)] * times)
             rig.counts[f"{call} {error}"] += rig.counts["injected"] - before
     rig.expect_idle(descriptors, name)
 
@@ -72,6 +72,8 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--most", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--times", type=int, default=1, help="that each index of a round fails")
+    parser.add_argument("--minutes", type=float, default=110, help="no scenario begins after so many")
     arguments = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -83,19 +85,25 @@ def main():
                 sweep.ask(name)()
             time.sleep(0.1)
             descriptors = rig.descriptors() + 1
-            for _ in range(arguments.rounds):
-                for name in ASKED:
-                    before = rig.counts.copy()
-                    sweep_calls(rig, sweep, name, arguments.most, descriptors)
-                    now = rig.counts - before
-                    print(f"{name:22} {now['injected']:5} calls failed: {now['right']:5} right, "
-                          f"{now['error']:4} errors, {now['cut']:4} cut", flush=True)
+            swept = []
+            for name in ASKED * arguments.rounds:
+                if time.monotonic() - began > 60 * arguments.minutes:
+                    break
+                swept.append(name)
+                before = rig.counts.copy()
+                sweep_calls(rig, sweep, name, arguments.most, arguments.times, descriptors)
+                now = rig.counts - before
+                print(f"{name:22} {now['injected']:5} calls failed: {now['right']:5} right, "
+                      f"{now['error']:4} errors, {now['cut']:4} cut", flush=True)
             rig.counts["injected"] += sweep_reloads(rig, arguments.most)
             total = {k: rig.counts[k] for k in ("injected", "right", "error", "cut")}
             kinds = {k: v for k, v in rig.counts.items() if " " in k and v > 0}
     took = time.monotonic() - began
-    print(f"{total['injected']} system calls failed in {len(ASKED)} scenarios: {json.dumps(total)}; {took:.0f} s")
-    record("system_call_faults", total["injected"], scenarios=len(ASKED), kinds=kinds, **total)
+    scenarios = len(set(swept))
+    print(f"{total['injected']} system calls failed in {scenarios} scenarios: {json.dumps(total)}; {took:.0f} s")
+    is_cut = len(swept) < len(ASKED) * arguments.rounds
+    record("system_call_faults", total["injected"], note="stopped by its time" if is_cut else "", scenarios=scenarios,
+           kinds=kinds, **total)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Load:
         asked = 0
         while not self.is_over.is_set():
             asked += 1
-            body = chat(f"client {number} asks for the {asked}th time", stream=asked % 2 == 0)
+            body = chat(f"client {number} asks for the {asked}th time", stream=asked % 2 == 0, max_tokens=8)
             try:
                 status, _, data = self.server.request("POST", CHAT, body, timeout=60)
                 is_whole = status == 200 and (asked % 2 or b"[DONE]" in data)
@@ -120,7 +120,7 @@ def run_deaths(program, count):
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         server = Server(program, work_model(MODEL), "--responses", os.path.join(folder, "responses"),
-                        "--stall-limit", str(STALL_S), "--control-port", "0")
+                        "--stall-limit", str(STALL_S), "--control-port", "0", "--threads", "1")
         load_s = time.monotonic() - began
         drain_stderr(server)
         kept, waits = [store_response(server)], []
