@@ -209,6 +209,7 @@ ApiResult<std::shared_ptr<HttpReply>> BackgroundResponses::Open(const std::strin
   }
   auto response = std::make_shared<BackgroundResponse>(tenant, limits_.max_event_bytes);
   all_[id] = response;
+  std::erase(finished_, id);  // one that runs again
   return std::shared_ptr<HttpReply>(std::make_shared<BackgroundReply>(
       shared_from_this(), std::move(response), id, streams, std::move(client), starting_after));
 }
@@ -227,18 +228,20 @@ void BackgroundResponses::Forget(const std::string& id) {
   std::erase(finished_, id);
 }
 
+// Whoever was told the end may have had it deleted already.
 void BackgroundResponses::OnEnd(const std::string& id) {
   const MutexLock lock(mu_);
+  if (!all_.contains(id) || std::ranges::find(finished_, id) != finished_.end()) return;
   finished_.push_back(id);
   while (finished_.size() > limits_.max_finished) {
     // The oldest of whoever has most of them.
     std::map<std::string, int> kept;
-    for (const std::string& one : finished_) ++kept[all_[one]->tenant()];
+    for (const std::string& one : finished_) ++kept[all_.at(one)->tenant()];
     const auto most = std::max_element(
         kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const auto oldest = std::find_if(finished_.begin(), finished_.end(),
                                      [&](const std::string& one) HEARTH_REQUIRES(mu_) {
-                                       return all_[one]->tenant() == most->first;
+                                       return all_.at(one)->tenant() == most->first;
                                      });
     all_.erase(*oldest);
     finished_.erase(oldest);

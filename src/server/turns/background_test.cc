@@ -162,6 +162,42 @@ TEST(BackgroundResponses, AreBounded) {
   EXPECT_FALSE(four.job->has_events());
 }
 
+// Deletes what it is told the end of, as a client on another connection may before the end is
+// noted.
+class Deleter final : public Listener {
+ public:
+  Deleter(std::shared_ptr<BackgroundResponses> house, std::string id)
+      : house_(std::move(house)), id_(std::move(id)) {}
+  void Send(int given, Headers headers, std::string bytes) override {
+    Listener::Send(given, std::move(headers), std::move(bytes));
+    house_->Forget(id_);
+  }
+
+ private:
+  const std::shared_ptr<BackgroundResponses> house_;
+  const std::string id_;
+};
+
+TEST(BackgroundResponses, AreDeletedByWhoHearsOfTheEndFirst) {
+  const auto house =
+      std::make_shared<BackgroundResponses>(BackgroundLimits{.max_running = 2, .max_finished = 3});
+  for (int i = 0; i < 8; ++i) {
+    const std::string id = "resp_" + std::to_string(i);
+    Script run(house, id);
+    ASSERT_EQ(run.status, 200) << id;
+    run.Begin();
+    run.job->Cancel(std::make_shared<Deleter>(house, id));
+    run.reply->End();
+    EXPECT_EQ(house->Find("anna", id), nullptr);
+  }
+  // Nothing of them is counted among those that are kept.
+  Script last(house, "resp_last");
+  last.Begin();
+  last.reply->End();
+  last.reply->Abort();
+  EXPECT_NE(house->Find("anna", "resp_last"), nullptr);
+}
+
 TEST(BackgroundResponses, AreSharedByKeys) {
   const auto house = std::make_shared<BackgroundResponses>(BackgroundLimits{.max_running = 4});
   const Script one(house, "resp_1"), two(house, "resp_2");
