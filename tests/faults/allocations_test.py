@@ -3,9 +3,11 @@
 words that it cannot, or cuts the connection; it never dies, hangs, leaks or says something wrong.
 allocations_test.py HEARTH LIBRARY [--each N: of a scenario, spread evenly; 0: every index]"""
 import argparse
+import collections
 import time
 
-from faults import BOOKS, HTTP, MALLOC, MEMORY, NEW, TEXT, expect, failing_server, record, work_model
+from faults import (BOOKS, HTTP, MALLOC, MEMORY, NEW, TEXT, expect, failing_server, record, share_among,
+                    work_model)
 from scenarios import SCENARIOS, ask, judge, meaning
 
 
@@ -78,26 +80,17 @@ def count(sweep, name, arm):
     return most
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program")
-    parser.add_argument("library")
-    parser.add_argument("--each", type=int, default=60)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--exact", default="")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--least", type=int, default=0, help="rounds after the first only until so many have failed")
-    arguments = parser.parse_args()
-    began = time.monotonic()
+def sweep_share(arguments, names):
+    """One server, and its share of the scenarios."""
+    least = arguments.least * len(names) / len(SCENARIOS)
     with failing_server(arguments.program, arguments.library, work_model("tiny-chatml.gguf")) as rig:
         sweep = Sweep(rig, rig.server.port)
-        names = [name for name in SCENARIOS if arguments.only in name and arguments.exact in ("", name)]
         for name in names:
             sweep.ask(name)()
         time.sleep(0.1)
         descriptors = rig.descriptors() + 1
         for turn, name in enumerate(names * arguments.rounds):
-            if turn >= len(names) and rig.counts["injected"] >= arguments.least > 0:
+            if turn >= len(names) and rig.counts["injected"] >= least > 0:
                 break
             before = rig.counts.copy()
 
@@ -111,7 +104,24 @@ def main():
             now = rig.counts - before
             print(f"{name:22} {most:6} allocations, {now['injected']:5} failed: {now['right']:5} right, "
                   f"{now['error']:5} errors, {now['cut']:4} cut", flush=True)
-        total = dict(rig.counts)
+        return rig.counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("library")
+    parser.add_argument("--each", type=int, default=60)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--exact", default="")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--least", type=int, default=0, help="rounds after the first only until so many have failed")
+    parser.add_argument("--servers", type=int, default=1, help="that share the scenarios")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    names = [name for name in SCENARIOS if arguments.only in name and arguments.exact in ("", name)]
+    found = share_among(arguments.servers, names, lambda share, _: sweep_share(arguments, share))
+    total = dict(sum(found, collections.Counter()))
     took = time.monotonic() - began
     print(f"{total.get('injected', 0)} allocations failed in {len(names)} scenarios: {total}; {took:.0f} s")
     expect(arguments.only or arguments.exact or len(names) >= 30, "thirty scenarios")

@@ -125,6 +125,7 @@ int64_t Accounts::BudgetFor(uint64_t usable_bytes) {
 
 void Accounts::Enter(RequestAccount& request) {
   const MutexLock lock(mu_);
+  request.number_ = ++num_opened_;
   const auto found = accounts_.try_emplace(request.client_).first;
   try {
     found->second.requests.insert(&request);
@@ -250,7 +251,8 @@ RequestAccount* Accounts::Greediest() {
   RequestAccount* largest = nullptr;
   for (RequestAccount* request : most->requests) {
     if (request->is_cut_ || request->total_ == 0) continue;
-    if (largest == nullptr || request->total_ > largest->total_) largest = request;
+    const auto rank = [](const RequestAccount& r) { return std::pair(r.total_, r.number_); };
+    if (largest == nullptr || rank(*request) > rank(*largest)) largest = request;
   }
   if (largest == nullptr) return nullptr;
   largest->is_cut_ = true;
