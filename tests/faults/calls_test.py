@@ -104,9 +104,11 @@ def main():
     parser.add_argument("--times", type=int, default=1, help="that each index of a round fails")
     parser.add_argument("--minutes", type=float, default=110, help="no scenario begins after so many")
     parser.add_argument("--servers", type=int, default=1, help="that share the scenarios")
+    parser.add_argument("--only", default="", help="scenarios whose names contain this")
     arguments = parser.parse_args()
     began = time.monotonic()
-    found = share_among(arguments.servers, ASKED, lambda names, i: sweep_share(arguments, names, i == 0))
+    asked = [name for name in ASKED if arguments.only in name]
+    found = share_among(arguments.servers, asked, lambda names, i: sweep_share(arguments, names, i == 0))
     counts = sum((each[0] for each in found), collections.Counter())
     swept = [name for each in found for name in each[1]]
     total = {k: counts[k] for k in ("injected", "right", "error", "cut")}
@@ -114,7 +116,7 @@ def main():
     took = time.monotonic() - began
     scenarios = len(set(swept))
     print(f"{total['injected']} system calls failed in {scenarios} scenarios: {json.dumps(total)}; {took:.0f} s")
-    is_cut = len(swept) < len(ASKED) * arguments.rounds
+    is_cut = len(swept) < len(asked) * arguments.rounds
     record("system_call_faults", total["injected"], note="stopped by its time" if is_cut else "", scenarios=scenarios,
            kinds=kinds, **total)
 

@@ -137,7 +137,8 @@ def share_among(servers, names, sweep):
         try:
             out.put((i, sweep(shares[i], i), ""))
         except SystemExit as failure:
-            out.put((i, None, str(failure)))
+            print(failure, flush=True)  # at once: the others may go on for long
+            out.put((i, None, str(failure)[:2000]))
 
     processes = [context.Process(target=run, args=(i,)) for i in range(servers)]
     for process in processes:
