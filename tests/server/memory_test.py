@@ -17,6 +17,7 @@ import itertools
 import multiprocessing
 import os
 import pathlib
+import queue
 import random
 import resource
 import socket
@@ -182,7 +183,12 @@ def attack(a, count, minutes):
                  for i in range(PROCESSES)]
     for process in processes:
         process.start()
-    found = [out.get() for _ in processes]
+    found = []
+    while len(found) < len(processes):
+        try:
+            found.append(out.get(timeout=30))
+        except queue.Empty:
+            print(f"{done.value} begun, {a.resident_mib():.0f} MiB resident", flush=True)
     for process in processes:
         process.join()
     return sum((counts for counts, _ in found), collections.Counter()), list(itertools.chain(*(w for _, w in found)))
