@@ -25,12 +25,14 @@ def collect(kept, folder):
         old = kept["suites"].get(new["suite"])
         if old and old["version"] == new["version"] and old["size"] > new["size"]:
             continue
-        kept["suites"][new["suite"]] = {key: new[key] for key in ("date", "version", "size", "figures")}
+        kept["suites"][new["suite"]] = {key: new[key] for key in ("date", "version", "size", "figures", "note")
+                                        if key in new}
     return kept
 
 
 def run_of(suite):
-    return f"{suite['date']}, {suite['version']}"
+    """With what a reader must know of the run: that it was cut short, or is the sum of several."""
+    return f"{suite['date']}, {suite['version']}" + (f"; {suite['note']}" if suite.get("note") else "")
 
 
 def table(heads, rows):

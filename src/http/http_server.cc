@@ -228,8 +228,13 @@ void HttpServer::Impl::LeaveLocalPath() {
 bool HttpServer::Impl::Enter(const std::string& peer) {
   shared.connections_total.fetch_add(1);
   if (shared.connections_open.fetch_add(1) < shared.options.max_connections) {
-    // Everybody on the local socket is one peer, the machine's owner.
-    if (peer == "unix" || peers.Enter(peer, shared.options.max_connections_per_peer)) return true;
+    try {
+      // Everybody on the local socket is one peer, the machine's owner.
+      if (peer == "unix" || peers.Enter(peer, shared.options.max_connections_per_peer)) return true;
+    } catch (const std::bad_alloc&) {
+      shared.connections_open.fetch_sub(1);
+      throw;
+    }
   }
   shared.connections_open.fetch_sub(1);
   shared.connections_refused.fetch_add(1);

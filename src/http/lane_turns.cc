@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <new>
 #include <utility>
 
 namespace hearth {
@@ -25,9 +26,16 @@ bool TurnLine::Enter(Place& place, Time now) {
     Charge(place.cost, now);
     return true;
   }
-  std::deque<Place*>& own = waiting_[place.client];
-  if (own.empty()) ring_.push_back(place.client);
-  own.push_back(&place);
+  // Whole or not at all, should there be no memory for it.
+  const auto own = waiting_.try_emplace(place.client).first;
+  const bool is_first = own->second.empty();
+  try {
+    own->second.push_back(&place);
+    if (is_first) ring_.push_back(own->first);
+  } catch (const std::bad_alloc&) {
+    if (is_first) waiting_.erase(own);
+    throw;
+  }
   place.waits = true;
   return false;
 }
@@ -43,19 +51,24 @@ void TurnLine::Leave(Place& place) {
 }
 
 TurnLine::Place* TurnLine::Next(Time now) {
-  if (ring_.empty() || now < free_at_) return nullptr;
-  std::string client = std::move(ring_.front());
-  ring_.pop_front();
-  const auto found = waiting_.find(client);
+  if (now < free_at_) return nullptr;
+  Place* const place = Pop();
+  if (place != nullptr) Charge(place->cost, now);
+  return place;
+}
+
+TurnLine::Place* TurnLine::Pop() {
+  if (ring_.empty()) return nullptr;
+  const auto found = waiting_.find(ring_.front());
   Place* const place = found->second.front();
   found->second.pop_front();
   if (found->second.empty()) {
+    ring_.pop_front();
     waiting_.erase(found);
   } else {
-    ring_.push_back(std::move(client));
+    ring_.splice(ring_.end(), ring_, ring_.begin());  // allocates nothing: no turn can be lost
   }
   place->waits = false;
-  Charge(place->cost, now);
   return place;
 }
 
@@ -71,23 +84,35 @@ asio::awaitable<Clock::duration> LaneTurns::Take(std::string client, TurnLine::C
   asio::steady_timer bell(executor, asio::steady_timer::time_point::max());
   Standing standing{line_, {std::move(client), cost, [&bell] { bell.cancel(); }}};
   if (line_.Enter(standing.place, began)) co_return Clock::duration(0);
-  if (!is_pumping_) {
-    is_pumping_ = true;
-    asio::co_spawn(executor, Pump(), asio::detached);
+  if (!std::exchange(is_pumping_, true)) {
+    try {
+      asio::co_spawn(executor, Pump(), asio::detached);
+    } catch (const std::bad_alloc&) {
+      is_pumping_ = false;
+      throw;
+    }
   }
+  // Unless the line was given up at once.
   error_code ignored;
-  co_await bell.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  if (standing.place.waits) {
+    co_await bell.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
   co_return Clock::now() - began;
 }
 
-// Runs while anybody waits.
+// Runs while anybody waits. Without memory to wait for the time it is everybody's turn: a line that
+// nobody moves would hold all who stand in it for good.
 asio::awaitable<void> LaneTurns::Pump() {
-  asio::steady_timer timer(co_await asio::this_coro::executor);
-  while (!line_.empty()) {
-    timer.expires_at(line_.free_at());
-    error_code ignored;
-    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    if (TurnLine::Place* const next = line_.Next(Clock::now())) next->go();
+  try {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    while (!line_.empty()) {
+      timer.expires_at(line_.free_at());
+      error_code ignored;
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      if (TurnLine::Place* const next = line_.Next(Clock::now())) next->go();
+    }
+  } catch (const std::bad_alloc&) {
+    while (TurnLine::Place* const next = line_.Pop()) next->go();
   }
   is_pumping_ = false;
 }

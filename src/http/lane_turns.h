@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
 #include <string>
 #include <unordered_map>
 namespace hearth {
@@ -33,6 +34,8 @@ class TurnLine {
   void Leave(Place& place);
   // Whose turn it is, if anybody's is.
   Place* Next(Time now);
+  // Whoever is first in line, whatever the time, and for nothing; null: nobody is.
+  Place* Pop();
   bool empty() const { return ring_.empty(); }
   Time free_at() const { return free_at_; }
 
@@ -40,7 +43,7 @@ class TurnLine {
   void Charge(Cost cost, Time now);
 
   std::unordered_map<std::string, std::deque<Place*>> waiting_;
-  std::deque<std::string> ring_;  // clients that wait, in the order of their turns
+  std::list<std::string> ring_;  // clients that wait, in the order of their turns
   Time free_at_{};
 };
 

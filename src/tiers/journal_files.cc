@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -40,11 +41,12 @@ struct OldFile {
 std::vector<OldFile> FilesIn(const std::string& directory) {
   std::vector<OldFile> out;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
+  // Not with a range's ++, which throws what a disk fails with.
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     struct stat about{};
-    const std::string path = entry.path().string();
+    const std::string path = at->path().string();
     if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
-    if (JournalKeyOf(entry.path().filename().string())) out.push_back({path, about.st_mtime});
+    if (JournalKeyOf(at->path().filename().string())) out.push_back({path, about.st_mtime});
   }
   return out;
 }
@@ -142,27 +144,39 @@ void JournalFiles::Run() {
   NameThread("journal");
   auto tidied_at = std::chrono::steady_clock::time_point();
   while (true) {
-    if (std::chrono::steady_clock::now() - tidied_at > kTidyEvery) {
-      Tidy();
-      tidied_at = std::chrono::steady_clock::now();
-    }
-    std::map<std::string, std::string> taken;
-    {
+    try {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - tidied_at > kTidyEvery) {
+        tidied_at = now;
+        Tidy();
+      }
+      if (!WriteWaiting()) return;
+    } catch (const std::bad_alloc&) {  // records less, and memory more
       const MutexLock lock(mu_);
-      wake_.WaitFor(mu_, std::chrono::milliseconds(60'000),
-                    [this]() HEARTH_REQUIRES(mu_) { return stops_ || !waiting_.empty(); });
-      if (stops_ && waiting_.empty()) return;
-      taken = waiting_;  // stays readable until it is written
-    }
-    for (const auto& [name, record] : taken) Write(name, record);
-    const MutexLock lock(mu_);
-    for (const auto& [name, record] : taken) {
-      const auto found = waiting_.find(name);
-      if (found == waiting_.end() || found->second != record) continue;  // a newer one waits
-      waiting_bytes_ -= found->second.size();
-      waiting_.erase(found);
+      waiting_.clear();
+      waiting_bytes_ = 0;
     }
   }
+}
+
+bool JournalFiles::WriteWaiting() {
+  std::map<std::string, std::string> taken;
+  {
+    const MutexLock lock(mu_);
+    wake_.WaitFor(mu_, std::chrono::milliseconds(60'000),
+                  [this]() HEARTH_REQUIRES(mu_) { return stops_ || !waiting_.empty(); });
+    if (stops_ && waiting_.empty()) return false;
+    taken = waiting_;  // stays readable until it is written
+  }
+  for (const auto& [name, record] : taken) Write(name, record);
+  const MutexLock lock(mu_);
+  for (const auto& [name, record] : taken) {
+    const auto found = waiting_.find(name);
+    if (found == waiting_.end() || found->second != record) continue;  // a newer one waits
+    waiting_bytes_ -= found->second.size();
+    waiting_.erase(found);
+  }
+  return true;
 }
 
 void JournalFiles::Tidy() const {

@@ -41,6 +41,8 @@ class JournalFiles {
  private:
   JournalFiles(std::string directory, const RecordSeal& seal, const JournalFilesOptions& options);
   void Run();
+  // Waits for records and writes them; false: it is to end.
+  bool WriteWaiting();
   void Write(const std::string& name, const std::string& record) const;
   // Removes what is old, and the oldest of what is too much.
   void Tidy() const;

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import mmap
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -121,3 +122,30 @@ def failing_server(program, library, model, *flags):
         faults = Faults(library, folder)
         with serving(program, model, "--no-supervisor", "--threads", "1", *flags, env=faults.env) as server:
             yield Rig(server, faults)
+
+
+def share_among(servers, names, sweep):
+    """What `sweep`, a function of names and a number, found with each server's share of them, in processes of
+    their own: a sweep mostly waits for its one request."""
+    shares = [names[i::servers] for i in range(servers)]
+    if servers == 1:
+        return [sweep(names, 0)]
+    context = multiprocessing.get_context("fork")
+    out = context.Queue()
+
+    def run(i):
+        try:
+            out.put((i, sweep(shares[i], i), ""))
+        except SystemExit as failure:
+            print(failure, flush=True)  # at once: the others may go on for long
+            out.put((i, None, str(failure)[:2000]))
+
+    processes = [context.Process(target=run, args=(i,)) for i in range(servers)]
+    for process in processes:
+        process.start()
+    found = sorted((out.get() for _ in processes), key=lambda each: each[0])
+    for process in processes:
+        process.join()
+    for _, _, failure in found:
+        expect(not failure, failure)
+    return [each for _, each, _ in found]

@@ -98,7 +98,7 @@ void NameRole(const char* name) {
   };
   static constexpr Row kRows[] = {{"http", kHttp},      {"text", kText},       {"engine", kEngine},
                                   {"tier-read", kTier}, {"tier-write", kTier}, {"pings", kBooks},
-                                  {"accounts", kBooks}};
+                                  {"accounts", kBooks}, {"journal", kBooks}};
   role = kOther;
   for (const Row& row : kRows) {
     if (std::strcmp(row.name, name) == 0) role = row.role;

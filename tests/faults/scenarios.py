@@ -50,6 +50,8 @@ SCENARIOS = {
     "chat bias": ("openai", "POST", "/v1/chat/completions", chat(logit_bias={"5": 1, "7": -3})),
     "chat mistake": ("openai", "POST", "/v1/chat/completions", chat(max_tokens="many")),
     "chat bad json": ("openai", "POST", "/v1/chat/completions", b'{"messages": [{"role":'),
+    # Read in many pieces, for which connections take turns.
+    "chat large": ("openai", "POST", "/v1/chat/completions", b'{"messages": "' + b"x" * 3_900_000),
     "completion": ("openai", "POST", "/v1/completions",
                    {"prompt": "once upon", "max_tokens": 4, "ignore_eos": True, **WORDS}),
     "completion stream": ("openai", "POST", "/v1/completions",
@@ -65,6 +67,8 @@ SCENARIOS = {
     "response items": ("openai", "GET", "/v1/responses/{kept}/input_items", None),
     "response delete": ("openai", "DELETE", "/v1/responses/{fresh}", None),
     "response background": ("openai", "POST", "/v1/responses", response(background=True)),
+    "response background stream": ("openai", "POST", "/v1/responses", response(background=True, stream=True)),
+    "response resumed": ("openai", "GET", "/v1/responses/{streamed}?stream=true", None),
     "response count": ("openai", "POST", "/v1/responses/input_tokens", {"input": "hello there"}),
     "response schema": ("openai", "POST", "/v1/responses",
                         response(text={"format": {"type": "json_schema", "name": "n", "schema": SCHEMA,
@@ -179,7 +183,8 @@ def meaning(name, reply):
     status, data = reply
     body = SCENARIOS[name][3]
     is_ollama = SCENARIOS[name][0] == "ollama" and "stream" in name
-    if status == 200 and ((isinstance(body, dict) and body.get("stream")) or is_ollama):
+    is_resumed = "?stream=true" in SCENARIOS[name][2]
+    if status == 200 and ((isinstance(body, dict) and body.get("stream")) or is_ollama or is_resumed):
         text, is_ended, error = read_stream(data, is_ollama)
         return status, text, is_ended, error is not None
     if name in LISTS or name == "live":

@@ -4,22 +4,35 @@ answers afterwards. In a cgroup (v2, whose memory controller this process may us
 the same number as a limit of its data (RLIMIT_DATA), and the largest resident memory is held to it. Which
 of the two it was is said: a limit of data makes allocations fail where a cgroup kills.
 
-memory_test.py HEARTH [--count N]"""
+Half of them are dear bodies at their full size, a third of whose senders leave unheard; the others are
+malformed heads, bodies that never end, and streams that nobody reads. Clients do not wait for each other: what
+is refused for that is refused rightly, and counted.
+
+memory_test.py HEARTH [--count N] [--minutes M: at most so long; what was reached is what is recorded]"""
 import argparse
-import concurrent.futures
+import collections
 import contextlib
 import http.client
+import itertools
+import multiprocessing
 import os
 import pathlib
+import queue
 import random
 import resource
+import socket
 import sys
+import threading
+import time
 
-from attack_rig import arena, send
+from attack_rig import arena, head_of
 from attacks import bodies
+from http_corpus_test import REFUSED
 from serving import expect, record, same
 
 MIB = 1 << 20
+PROCESSES, THREADS = 4, 12
+STREAM = bodies.text({"prompt": "x", "max_tokens": 500, "stream": True, "ignore_eos": True})
 
 
 def own_group():
@@ -60,40 +73,145 @@ class Cage:
         return most
 
 
+class Mallory(threading.Thread):
+    """One client that asks for one hostile thing after the other, on one connection while that lasts."""
+
+    def __init__(self, port, key, kinds, seed, go_on):
+        super().__init__(daemon=True)
+        self.port, self.key, self.kinds, self.rng = port, key, kinds, random.Random(seed)
+        self.go_on, self.counts, self.wrong = go_on, collections.Counter(), []
+        self.line = None
+        self.unfinished = collections.deque()
+
+    def connect(self):
+        line = socket.create_connection(("127.0.0.1", self.port), timeout=300)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return line
+
+    def body(self, leaves):
+        name, path, body = self.rng.choice(self.kinds)
+        if leaves:
+            with self.connect() as line:
+                line.sendall(head_of("POST", path, self.key, len(body)) + body)
+            return "left"
+        if self.line is None:
+            self.line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        try:
+            self.line.request("POST", path, body, {"authorization": "Bearer " + self.key,
+                                                   "content-type": "application/json"})
+            reply = self.line.getresponse()
+            reply.read()
+        except BaseException:
+            self.line.close()
+            self.line = None
+            raise
+        if reply.status not in bodies.FINE:
+            self.wrong.append(f"{name}: {reply.status}")
+        return str(reply.status)
+
+    def frame(self):
+        name = self.rng.choice(list(REFUSED))
+        data, wanted = REFUSED[name]
+        with self.connect() as line:
+            line.settimeout(60)
+            with contextlib.suppress(OSError):
+                line.sendall(data)
+                line.shutdown(socket.SHUT_WR)
+            reply = line.recv(64)
+        status = int(reply.split()[1]) if reply.startswith(b"HTTP/1.1 ") else 0
+        if status not in {0, 401, *wanted}:  # those of bodies come after the key
+            self.wrong.append(f"{name}: {reply}")
+        return str(status or "cut")
+
+    def half_body(self):
+        """Kept open; the oldest goes when there are many."""
+        line = self.connect()
+        path, length = self.rng.choice([("/v1/chat/completions", 4_000_000), ("/tokenize", 3_000_000)])
+        line.sendall(head_of("POST", path, self.key, length) + b'{"prompt":"' + b"y" * self.rng.randrange(600_000))
+        self.unfinished.append(line)
+        if len(self.unfinished) > 4:
+            self.unfinished.popleft().close()
+        return "unfinished"
+
+    def stream(self):
+        with self.connect() as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            line.sendall(head_of("POST", "/v1/completions", self.key, len(STREAM)) + STREAM)
+            line.recv(self.rng.choice([1, 200, 2000]))
+        return "stream left"
+
+    def one(self):
+        share = self.rng.random()
+        if share < 0.5:
+            return self.body(leaves=share < 0.17)
+        return self.frame() if share < 0.8 else self.half_body() if share < 0.9 else self.stream()
+
+    def run(self):
+        while self.go_on():
+            try:
+                self.counts[self.one()] += 1
+            except (OSError, http.client.HTTPException):
+                self.counts["cut"] += 1
+        for line in self.unfinished:
+            line.close()
+
+
+def storm(port, key, kinds, seed, done, most, until, out):
+    """One process of clients. `done` counts for all of them."""
+    def go_on():
+        with done.get_lock():
+            done.value += 1
+            return done.value <= most and time.monotonic() < until
+
+    clients = [Mallory(port, key, kinds, 1000 * seed + i, go_on) for i in range(THREADS)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    out.put((sum((client.counts for client in clients), collections.Counter()),
+             list(itertools.chain(*(client.wrong for client in clients)))))
+
+
+def attack(a, count, minutes):
+    """(what came back, how often; what should not have) of so many requests, or of so many minutes."""
+    kinds = [(name, *bodies.hostile(name)) for name in bodies.BODIES]
+    context = multiprocessing.get_context("fork")
+    done, out = context.Value("q", 0), context.Queue()
+    until = time.monotonic() + 60 * minutes
+    args = (done, count, until, out)
+    processes = [context.Process(target=storm, args=(a.port, a.keys["mallory"], kinds, i, *args))
+                 for i in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    found = []
+    while len(found) < len(processes):
+        try:
+            found.append(out.get(timeout=30))
+        except queue.Empty:
+            print(f"{done.value} begun, {a.resident_mib():.0f} MiB resident", flush=True)
+    for process in processes:
+        process.join()
+    return sum((counts for counts, _ in found), collections.Counter()), list(itertools.chain(*(w for _, w in found)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=460)
     args = parser.parse_args()
-    made = [(name, *make()) for name, make in bodies.BODIES.items()]
-    kinds = [(name, path, bodies.text(body)) for name, path, body in made]
-    random.seed(16)
     with arena(args.program) as a:
         cage = Cage(a.pid, int((a.planned_mib + 512) * MIB))
-        statuses = {}
-
-        def one(number):
-            name, path, body = kinds[number % len(kinds)]
-            try:
-                if random.random() < 0.2:  # and leaves
-                    send(a.port, path, a.keys["mallory"], body).close()
-                    return
-                status = a.ask("POST", path, body, timeout=600)[0]
-            except (OSError, http.client.HTTPException):
-                status = "cut"
-            expect(status in bodies.FINE | {"cut"}, f"{name}: {status}")
-            statuses[status] = statuses.get(status, 0) + 1
-
-        with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            for _ in pool.map(one, range(args.count)):
-                pass
+        answers, wrong = attack(a, args.count, args.minutes)
+        asked = sum(answers.values())
+        most = cage.check()
+        print(f"{asked} requests, answers {dict(answers)}, at most {most / MIB:.0f} MiB resident of "
+              f"{cage.most_bytes / MIB:.0f} allowed", flush=True)
+        same(wrong[:5], [], "answers that should not have been")
         same(a.pid, a.server.worker_pid(), "the process that was started")
         same(a.ask("POST", "/v1/completions", {"prompt": "x", "max_tokens": 2}, key="victim")[0], 200, "afterwards")
-        print(f"{args.count} requests, answers {statuses}, at most {cage.check() / MIB:.0f} MiB resident of "
-              f"{cage.most_bytes / MIB:.0f} allowed")
-        record("memory", args.count, requests=args.count, answers={str(k): v for k, v in statuses.items()},
-               peak_mib=round(cage.check() / MIB), allowed_mib=round(cage.most_bytes / MIB),
-               limit="memory.max" if cage.folder else "RLIMIT_DATA")
+        record("memory", asked, requests=asked, answers=dict(answers), peak_mib=round(most / MIB),
+               allowed_mib=round(cage.most_bytes / MIB), limit="memory.max" if cage.folder else "RLIMIT_DATA")
         if cage.folder:
             print(f"in {cage.folder}, which is removed with the server")
     if cage.folder:

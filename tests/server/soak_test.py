@@ -24,7 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "faults"))
 from scenarios import SCENARIOS
 
 CLIENTS = 6
-NAMES = [name for name in SCENARIOS if "{" not in SCENARIOS[name][2]]
+# Not the one whose megabytes would be what is seen of memory.
+NAMES = [name for name in SCENARIOS if "{" not in SCENARIOS[name][2] and name != "chat large"]
 
 
 class Soak:

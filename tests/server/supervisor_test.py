@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker of `hearth serve` killed, crashed and stopped under load: the port never refuses a
 connection, a new worker is ready about as fast as a server starts, stored responses are kept, and a
-request that was running at two deaths is refused. supervisor_test.py HEARTH [--count N]"""
+request that was running at two deaths is refused. supervisor_test.py HEARTH [--count N] [--servers N]"""
 import argparse
 import collections
+import concurrent.futures
 import ctypes
 import http.client
 import itertools
@@ -53,7 +54,7 @@ class Load:
         asked = 0
         while not self.is_over.is_set():
             asked += 1
-            body = chat(f"client {number} asks for the {asked}th time", stream=asked % 2 == 0)
+            body = chat(f"client {number} asks for the {asked}th time", stream=asked % 2 == 0, max_tokens=8)
             try:
                 status, _, data = self.server.request("POST", CHAT, body, timeout=60)
                 is_whole = status == 200 and (asked % 2 or b"[DONE]" in data)
@@ -62,6 +63,13 @@ class Load:
                 self.counts["refused"] += 1
             except (OSError, http.client.HTTPException):
                 self.counts["cut"] += 1  # by the death of the worker that had it
+
+    def wait_for_answer(self, bound=60):
+        """One more than there are now: each worker serves somebody before it dies."""
+        before, end = self.counts["answered"], time.monotonic() + bound
+        while self.counts["answered"] == before:
+            expect(time.monotonic() < end, f"an answer within {bound} s: {dict(self.counts)}")
+            time.sleep(0.005)
 
     def __enter__(self):
         for thread in self.threads:
@@ -106,25 +114,25 @@ def store_response(server, numbers=itertools.count()):
     return json.loads(data)["id"]
 
 
-def check_deaths(program, count):
-    """Deaths of every kind under load."""
+def run_deaths(program, count):
+    """So many deaths of every kind under load, of one server's workers. Returns (seconds that a start takes,
+    seconds until the next worker was ready each time, what became of requests, responses that were kept)."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         server = Server(program, work_model(MODEL), "--responses", os.path.join(folder, "responses"),
-                        "--stall-limit", str(STALL_S), "--control-port", "0")
+                        "--stall-limit", str(STALL_S), "--control-port", "0", "--threads", "1")
         load_s = time.monotonic() - began
         drain_stderr(server)
         kept, waits = [store_response(server)], []
         with Load(server) as load:
             for i in range(count):
                 how = DEATHS[i % len(DEATHS)]
-                time.sleep(0.2)
+                load.wait_for_answer()
                 old = server.worker_pid()
                 killed = time.monotonic()
                 os.kill(old, how)
                 next_worker(server, old)
-                took = time.monotonic() - killed - (STALL_S if how == signal.SIGSTOP else 0)
-                waits.append(took)
+                waits.append(time.monotonic() - killed - (STALL_S if how == signal.SIGSTOP else 0))
                 last = signal.SIGKILL if how == signal.SIGSTOP else how
                 status, _, body = ask(server, "/readyz")
                 text = body.decode()
@@ -134,23 +142,38 @@ def check_deaths(program, count):
                     kept.append(store_response_again(server))
                     for each in kept[-20:]:
                         same(ask(server, f"/v1/responses/{each}")[0], 200, f"response {each} after {i + 1} deaths")
+                if (i + 1) % 50 == 0:
+                    print(f"{i + 1} deaths: {dict(load.counts)}", flush=True)
+        for each in kept:
+            same(ask(server, f"/v1/responses/{each}")[0], 200, f"response {each} after all")
         page = ask(server, "/metrics")[2].decode()
         same(re.search(r"^hearth_worker_restarts_total (\S+)$", page, re.M).group(1), str(count), "restarts counted")
         same(server.process.poll(), None, "the process that was started")
         server.process.send_signal(signal.SIGTERM)
         same(server.process.wait(60), 0, "a clean end after all")
-    waits.sort()
-    print(f"{count} deaths under load: {dict(load.counts)}; a start takes {load_s:.2f} s; ready again after "
+    return load_s, waits, load.counts, len(kept)
+
+
+def check_deaths(program, count, servers=1):
+    """Shared among so many servers at once: what takes time is mostly waiting."""
+    shares = [count // servers + (i < count % servers) for i in range(servers)]
+    with concurrent.futures.ThreadPoolExecutor(servers) as pool:
+        found = list(pool.map(lambda share: run_deaths(program, share), shares))
+    load_s = max(each[0] for each in found)
+    waits = sorted(wait for each in found for wait in each[1])
+    counts = sum((each[2] for each in found), collections.Counter())
+    same(len(waits), count, "deaths")
+    print(f"{count} deaths under load: {dict(counts)}; a start takes {load_s:.2f} s; ready again after "
           f"{waits[len(waits) // 2]:.2f} s (median), {waits[-1]:.2f} s (most)")
-    same(load.counts["refused"], 0, "connections that were refused")
-    same({k: v for k, v in load.counts.items() if k.startswith("status")}, {}, "answers that were errors")
-    expect(load.counts["answered"] > 0, "answers in between")
+    same(counts["refused"], 0, "connections that were refused")
+    same({k: v for k, v in counts.items() if k.startswith("status")}, {}, "answers that were errors")
+    expect(counts["answered"] > 0, "answers in between")
+    record("supervisor", count, note=f"{servers} servers at once" if servers > 1 else "", deaths=count,
+           kinds=[each.name for each in DEATHS], stored=sum(each[3] for each in found), start_s=round(load_s, 2),
+           median_s=round(waits[len(waits) // 2], 2), most_s=round(waits[-1], 2), **counts)
     # Half of them within a start and a second; starts differ when others use the machine too.
     expect(waits[len(waits) // 2] < 1.5 * load_s + 1, f"about as long as a start, {load_s:.1f} s: {waits}")
     expect(waits[-1] < 3 * load_s + 5, f"the longest not much longer: {waits}")
-    record("supervisor", count, deaths=count, kinds=[each.name for each in DEATHS], stored=len(kept),
-           start_s=round(load_s, 2), median_s=round(waits[len(waits) // 2], 2), most_s=round(waits[-1], 2),
-           **load.counts)
 
 
 def store_response_again(server):
@@ -355,12 +378,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--servers", type=int, default=1, help="that share them")
     parser.add_argument("--only", default="", help="checks whose names contain this")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes are on purpose
 
     def check_all_deaths(program):
-        check_deaths(program, arguments.count)
+        check_deaths(program, arguments.count, arguments.servers)
 
     for check in (check_all_deaths, check_poison, check_stalled_engine, check_small, check_alone, check_loading,
                   check_start_errors, check_log_reader, check_shortened_file):

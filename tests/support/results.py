@@ -15,13 +15,14 @@ def version():
     return re.search(r"project\(hearth\s+VERSION\s+(\S+)", (ROOT / "CMakeLists.txt").read_text("utf-8")).group(1)
 
 
-def record(suite, size, **figures):
-    """`size`: how much was done. A smaller run of the same version does not replace a larger one."""
+def record(suite, size, note="", **figures):
+    """`size`: how much was done. A smaller run of the same version does not replace a larger one. `note`: what a
+    reader of the page must know of this run, such as that it was cut short."""
     folder = os.environ.get("HEARTH_RESULTS")
     if not folder:
         return
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    text = json.dumps({"suite": suite, "date": today, "version": version(), "size": size, "figures": figures},
-                      indent=1, sort_keys=True)
+    text = json.dumps({"suite": suite, "date": today, "version": version(), "size": size, "figures": figures,
+                       **({"note": note} if note else {})}, indent=1, sort_keys=True)
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     pathlib.Path(folder, f"{suite}.json").write_text(text + "\n", encoding="utf-8")

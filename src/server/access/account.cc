@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include "base/result.h"
@@ -23,6 +24,14 @@ constexpr double kFadeS = 10;
 
 double Fade(std::chrono::steady_clock::duration since) {
   return std::exp(-std::chrono::duration<double>(since).count() / kFadeS);
+}
+
+// Memory is scarce when somebody is cut: who cannot be told goes on, and the next one is told.
+void Try(const std::function<void()>& cut) {
+  try {
+    cut();
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 HttpRefusal Overfull(int status, std::string message, double retry_after_s) {
@@ -116,7 +125,14 @@ int64_t Accounts::BudgetFor(uint64_t usable_bytes) {
 
 void Accounts::Enter(RequestAccount& request) {
   const MutexLock lock(mu_);
-  accounts_[request.client_].requests.insert(&request);
+  request.number_ = ++num_opened_;
+  const auto found = accounts_.try_emplace(request.client_).first;
+  try {
+    found->second.requests.insert(&request);
+  } catch (const std::bad_alloc&) {
+    if (found->second.requests.empty()) accounts_.erase(found);
+    throw;
+  }
 }
 
 void Accounts::Leave(RequestAccount& request) {
@@ -235,7 +251,8 @@ RequestAccount* Accounts::Greediest() {
   RequestAccount* largest = nullptr;
   for (RequestAccount* request : most->requests) {
     if (request->is_cut_ || request->total_ == 0) continue;
-    if (largest == nullptr || request->total_ > largest->total_) largest = request;
+    const auto rank = [](const RequestAccount& r) { return std::pair(r.total_, r.number_); };
+    if (largest == nullptr || rank(*request) > rank(*largest)) largest = request;
   }
   if (largest == nullptr) return nullptr;
   largest->is_cut_ = true;
@@ -251,15 +268,13 @@ void Accounts::Keep() {
   while (!is_stopping_) {
     wake_.Wait(mu_, [this]() HEARTH_REQUIRES(mu_) { return is_stopping_ || must_look_; });
     must_look_ = false;
-    std::vector<std::function<void()>> cuts;
     while (RequestAccount* request = Greediest()) {
-      for (std::function<void()>& cut : request->cuts_) cuts.push_back(std::move(cut));
-      request->cuts_.clear();
+      std::vector<std::function<void()>> cuts = std::exchange(request->cuts_, {});
+      lock.Unlock();
+      for (const std::function<void()>& cut : cuts) Try(cut);
+      cuts.clear();
+      lock.Lock();
     }
-    lock.Unlock();
-    for (const std::function<void()>& cut : cuts) cut();
-    cuts.clear();
-    lock.Lock();
   }
 }
 

@@ -74,6 +74,7 @@ class RequestAccount final : public RequestHold {
   Accounts& accounts_;
   const std::string client_;
   // Of the accounts' lock, all of it.
+  uint64_t number_ = 0;  // in the order that they came
   std::array<int64_t, kHeldNames.size()> held_{};
   int64_t total_ = 0;
   bool is_cut_ = false;
@@ -112,7 +113,8 @@ class Accounts final : public RequestBudget {
   double RetryAfter(int64_t over_bytes) const HEARTH_REQUIRES(mu_);
   double Filled(int64_t more) const HEARTH_REQUIRES(mu_);
   bool MustCut() const HEARTH_REQUIRES(mu_);
-  // Whose connection goes first: of the client that holds most the request that holds most.
+  // Whose connection goes first: of the client that holds most the request that holds most, and of
+  // two that hold the same the one that came later.
   RequestAccount* Greediest() HEARTH_REQUIRES(mu_);
   void Keep();
 
@@ -121,6 +123,7 @@ class Accounts final : public RequestBudget {
   CondVar wake_;
   std::map<std::string, Account> accounts_ HEARTH_GUARDED_BY(mu_);
   AccountCounts counts_ HEARTH_GUARDED_BY(mu_);
+  uint64_t num_opened_ HEARTH_GUARDED_BY(mu_) = 0;
   int64_t held_ HEARTH_GUARDED_BY(mu_) = 0, uncut_ HEARTH_GUARDED_BY(mu_) = 0;
   // Bytes given back lately, fading: how soon there will be room.
   mutable double freed_ HEARTH_GUARDED_BY(mu_) = 0;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
+#include <vector>
 
 #include "http/message.h"
 
@@ -130,6 +132,37 @@ TEST(Accounts, CutWhatIsBeyondAShare) {
     WaitFor(cut, i);  // one of 28 MiB fits a share of 50
   }
   EXPECT_EQ(accounts.counts().cut, 3);
+}
+
+// Whatever the addresses that requests lie at.
+TEST(Accounts, CutTheLaterOfTwoThatHoldTheSame) {
+  for (int i = 0; i < 8; ++i) {
+    Accounts accounts(100 * kMiB);
+    std::atomic<int> first{0}, last{0};
+    std::vector<std::shared_ptr<RequestAccount>> same;
+    for (int k = 0; k < 5; ++k) {
+      same.push_back(Opened(accounts, "anna", [&, k] { ++(k == 4 ? last : first); }));
+    }
+    for (const auto& each : same) each->SetReply(12 * kMiB);  // the fifth is beyond the share
+    WaitFor(last, 1);
+    EXPECT_EQ(first, 0);
+  }
+}
+
+// When memory is scarce, telling somebody to go may find none.
+TEST(Accounts, CutTheNextOneWhenOneCannotBeTold) {
+  Accounts accounts(100 * kMiB);
+  std::atomic<int> untold{0}, told{0};
+  auto large = Opened(accounts, "anna", [&] {
+    ++untold;
+    throw std::bad_alloc();
+  });
+  auto small = Opened(accounts, "anna", [&] { ++told; });
+  small->SetReply(20 * kMiB);
+  large->SetReply(40 * kMiB);
+  WaitFor(untold, 1);
+  small->SetReply(51 * kMiB);
+  WaitFor(told, 1);
 }
 
 TEST(Accounts, EndWhatOutlivesItsConnection) {

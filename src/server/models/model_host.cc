@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <new>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "engine/clock.h"
 #include "engine/merge_snapshots.h"
 #include "server/models/model_pool.h"
+#include "server/turns/within_memory.h"
 
 namespace hearth {
 namespace {
@@ -39,6 +41,7 @@ ApiError Refusal(const std::string& name, const Status& why) {
 }  // namespace
 
 struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
+  struct Use;
   struct Slot {
     HostedModel offer;
     std::unique_ptr<LoadedModel> loaded = {};
@@ -57,8 +60,9 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
   void Measure(const PoolAction& job);
   void Load(const PoolAction& job);
   void Unload(const PoolAction& job);
-  void Obey(const PoolActions& actions, Calls& calls) HEARTH_REQUIRES(mu);
-  HeldModel Lease(int model) HEARTH_REQUIRES(mu);
+  void Obey(PoolActions actions, Calls& calls) HEARTH_REQUIRES(mu);
+  // For a use that the pool has granted. Null, and the use is given back, when there is no memory.
+  HeldModel Lease(int model, PoolActions& out) HEARTH_REQUIRES(mu);
   void Release(int model);
   // -1: nobody is called that.
   int IndexOf(const std::string& name) const HEARTH_REQUIRES(mu);
@@ -71,7 +75,7 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
       const MutexLock lock(mu);
       PoolActions out;
       event(out);
-      Obey(out, calls);
+      Obey(std::move(out), calls);
     }
     changed.NotifyAll();
     for (const auto& call : calls) call();
@@ -88,24 +92,50 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
   Ticket last_ticket HEARTH_GUARDED_BY(mu) = 0;
   EngineSnapshot gone HEARTH_GUARDED_BY(mu);  // sums of engines that are no more
   bool is_closed HEARTH_GUARDED_BY(mu) = false;
+  bool must_settle HEARTH_GUARDED_BY(mu) = false;  // somebody had no memory for it
   std::thread loader;
 };
 
-HeldModel ModelHost::Impl::Lease(int model) {
-  LoadedModel& loaded = *slots[static_cast<size_t>(model)].loaded;
-  const auto* lease = new ModelLease{loaded.engine(), loaded.model()};
-  return {lease, [self = shared_from_this(), model](const ModelLease* done) {
-            delete done;
-            self->Release(model);
-          }};
+// A lease, and what gives it back. Not a deleter: one is called, with the lock held, when there is
+// no memory to keep it.
+struct ModelHost::Impl::Use {
+  Use(std::shared_ptr<Impl> s, int m, LoadedModel& loaded)
+      : self(std::move(s)), model(m), lease{loaded.engine(), loaded.model()} {}
+  ~Use() { self->Release(model); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  const std::shared_ptr<Impl> self;
+  const int model;
+  const ModelLease lease;
+};
+
+HeldModel ModelHost::Impl::Lease(int model, PoolActions& out) {
+  try {
+    LoadedModel& loaded = *slots[static_cast<size_t>(model)].loaded;
+    const auto use = std::make_shared<const Use>(shared_from_this(), model, loaded);
+    return {use, &use->lease};
+  } catch (const std::bad_alloc&) {
+    pool.Release(model, NowUs(), out);
+    return nullptr;
+  }
 }
 
+// The end of a request, which cannot fail: what there is no memory for now the loader does.
 void ModelHost::Impl::Release(int model) {
-  Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) { pool.Release(model, NowUs(), out); });
+  try {
+    Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) { pool.Release(model, NowUs(), out); });
+  } catch (const std::bad_alloc&) {
+    {
+      const MutexLock lock(mu);
+      must_settle = true;
+    }
+    changed.NotifyAll();
+  }
 }
 
-void ModelHost::Impl::Obey(const PoolActions& actions, Calls& calls) {
-  for (const PoolAction& action : actions) {
+void ModelHost::Impl::Obey(PoolActions actions, Calls& calls) {
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const PoolAction& action = actions[i];  // until something is added
     if (action.kind <= Kind::kUnload) {
       jobs.push_back(action);
       continue;
@@ -118,7 +148,9 @@ void ModelHost::Impl::Obey(const PoolActions& actions, Calls& calls) {
     Then then = std::move(waits->second);
     waiting.erase(waits);
     if (action.kind == Kind::kGrant) {
-      calls.push_back([then = std::move(then), held = Lease(action.model)] { then(held); });
+      ApiResult<HeldModel> held = Lease(action.model, actions);
+      if (*held == nullptr) held = OutOfMemory();
+      calls.push_back([then = std::move(then), held = std::move(held)] { then(held); });
     } else {
       const ApiError error =
           Refusal(slots[static_cast<size_t>(action.model)].offer.name, action.why);
@@ -136,14 +168,14 @@ void ModelHost::Impl::Run() {
       const int64_t tick_us = pool.NextTickUs();
       const int64_t wait_us = tick_us < 0 ? 3'600'000'000 : std::max<int64_t>(0, tick_us - NowUs());
       changed.WaitFor(mu, std::chrono::microseconds(wait_us), [&]() HEARTH_REQUIRES(mu) {
-        return is_closed || !jobs.empty() || pool.NextTickUs() != tick_us;
+        return is_closed || must_settle || !jobs.empty() || pool.NextTickUs() != tick_us;
       });
       if (is_closed) return;
       has_job = !jobs.empty();
       if (has_job) {
         job = jobs.front();
         jobs.pop_front();
-      } else if (tick_us < 0 || NowUs() < tick_us) {
+      } else if (!std::exchange(must_settle, false) && (tick_us < 0 || NowUs() < tick_us)) {
         continue;
       }
     }
@@ -316,15 +348,18 @@ ApiResult<ModelSource::Answer> ModelHost::Ask(const ModelAsk& ask, Then then) {
     if (ask.keep_alive_s) keep_alive_us = KeepAliveUs(*ask.keep_alive_s);
     const Ticket ticket = ++impl_->last_ticket;
     PoolActions out;
+    out.reserve(8);  // a use that is granted must not be lost for want of memory to say so
     impl_->pool.Ask(model, ticket, keep_alive_us, NowUs(), out);
     answer.ticket = ticket;
-    for (const PoolAction& action : out) {
-      if (action.ticket != ticket) continue;
-      if (action.kind == Kind::kGrant) answer.now = impl_->Lease(model);
-      if (action.kind == Kind::kRefuse) refusal = Refusal(entry.name, action.why);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (out[i].ticket != ticket) continue;
+      if (out[i].kind == Kind::kRefuse) refusal = Refusal(entry.name, out[i].why);
+      if (out[i].kind != Kind::kGrant) continue;
+      answer.now = impl_->Lease(model, out);
+      if (answer.now == nullptr) refusal = OutOfMemory();
     }
     if (answer.now == nullptr && !refusal) impl_->waiting[ticket] = std::move(then);
-    impl_->Obey(out, calls);
+    impl_->Obey(std::move(out), calls);
   }
   impl_->changed.NotifyAll();
   for (const auto& call : calls) call();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/turns/within_memory.h"
+
 namespace hearth {
 
 // What an exchange takes for its client. Nobody leaves it, and it is never behind.
@@ -44,11 +46,9 @@ class BackgroundReply final : public HttpReply {
     if (bytes.find("event: ") == std::string::npos) response_->Ping(bytes);
   }
   void Send(int, Headers, std::string) override { End(); }
-  void End() override {
-    response_->End();
-    house_->OnEnd(id_);
-  }
-  void Abort() override { End(); }
+  void End() override { Finish(true); }
+  // Who follows must not take what there is for the whole.
+  void Abort() override { Finish(false); }
   size_t unsent_bytes() const override { return 0; }
   // A server that goes waits for those who listen, though nothing here waits for them.
   size_t unheard_bytes() const override { return response_->unheard_bytes(); }
@@ -63,6 +63,10 @@ class BackgroundReply final : public HttpReply {
   }
 
  private:
+  void Finish(bool is_whole) {
+    response_->End(is_whole);
+    house_->OnEnd(id_);
+  }
   const std::shared_ptr<BackgroundResponses> house_;
   const std::shared_ptr<BackgroundResponse> response_;
   const std::string id_;
@@ -144,16 +148,26 @@ void BackgroundResponse::Ping(const std::string& bytes) {
   for (const auto& follower : followers_) follower->Write(bytes);
 }
 
-void BackgroundResponse::End() {
+void BackgroundResponse::End(bool is_whole) {
   const MutexLock lock(mu_);
   if (std::exchange(is_over_, true)) return;
+  // Each for itself: one for whom there is no memory is cut, and the others are told.
+  const auto tell = [&](HttpReply& listener, const auto& say) {
+    bool is_told = false;
+    if (is_whole) WithinMemoryOr([&] { say(), is_told = true; }, [] {});
+    if (!is_told) listener.Abort();
+  };
   for (const auto& follower : followers_) {
-    follower->End();
-    NoteTold(follower);
+    tell(*follower, [&]() HEARTH_REQUIRES(mu_) {
+      NoteTold(follower);
+      follower->End();
+    });
   }
   for (const auto& listener : waiting_) {
-    listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
-    NoteTold(listener);
+    tell(*listener, [&]() HEARTH_REQUIRES(mu_) {
+      NoteTold(listener);
+      listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+    });
   }
   followers_.clear();
   waiting_.clear();

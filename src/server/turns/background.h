@@ -52,7 +52,7 @@ class BackgroundResponse {
     std::string bytes;
   };
   void Ping(const std::string& bytes);
-  void End();
+  void End(bool is_whole);  // or its listeners are cut
   size_t unheard_bytes() const;
 
   const std::string tenant_;

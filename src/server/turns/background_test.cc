@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace hearth {
 namespace {
 
@@ -16,14 +18,14 @@ class Listener : public HttpReply {
   void StartStream(int given, Headers) override { status = given; }
   void Write(std::string bytes) override { body += bytes; }
   void End() override { is_ended = true; }
-  void Abort() override { End(); }
+  void Abort() override { is_ended = was_cut = true; }
   size_t unsent_bytes() const override { return unsent; }
   bool is_gone() const override { return has_gone; }
   void OnGone(std::function<void()>) override {}
 
   int status = 0;
   std::string body;
-  bool is_ended = false;
+  bool is_ended = false, was_cut = false;
   size_t unsent = 0;
   bool has_gone = false;
 };
@@ -112,6 +114,43 @@ TEST(BackgroundResponses, CancelsAndTellsWhatBecameOfIt) {
   run.job->Cancel(again);
   EXPECT_EQ(who->body, R"({"status":"cancelled","output":[]})");
   EXPECT_EQ(again->body, who->body);
+}
+
+// Finds no memory for what it is told at the end.
+class Starved final : public Listener {
+ public:
+  void Send(int, Headers, std::string) override { throw std::bad_alloc(); }
+  void End() override { throw std::bad_alloc(); }
+};
+
+TEST(BackgroundResponses, TellOthersWhenThereIsNoMemoryForOne) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1", true);
+  run.Begin();
+  const auto stream = std::make_shared<Starved>(), canceller = std::make_shared<Starved>();
+  const auto late = std::make_shared<Listener>(), later = std::make_shared<Listener>();
+  run.job->Follow(stream, 0);
+  run.job->Follow(late, 0);
+  run.job->Cancel(canceller);
+  run.job->Cancel(later);
+  run.reply->End();
+  EXPECT_TRUE(stream->was_cut && canceller->was_cut);
+  EXPECT_TRUE(run.client->is_ended && late->is_ended && later->is_ended);
+  EXPECT_FALSE(run.client->was_cut || late->was_cut || later->was_cut);
+  EXPECT_TRUE(run.job->is_over());
+}
+
+// A stream that ends lacks nothing: who cannot have the rest sees a broken connection.
+TEST(BackgroundResponses, CutWhoListensWhenTheyAreCut) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script run(house, "resp_1", true);
+  run.Begin();
+  const auto late = std::make_shared<Listener>(), canceller = std::make_shared<Listener>();
+  run.job->Follow(late, 0);
+  run.job->Cancel(canceller);
+  run.reply->Abort();
+  EXPECT_TRUE(run.client->was_cut && late->was_cut && canceller->was_cut);
+  EXPECT_TRUE(run.job->is_over());
 }
 
 TEST(BackgroundResponses, AreBounded) {

@@ -49,12 +49,12 @@ bool ModelWait::is_taken() const {
 }
 
 void ModelWait::SendHead() {
-  has_head_ = true;
   HttpReply::Headers headers = form_.headers;
   headers.push_back({"content-type", writer_->stream_type()});
   headers.push_back({"cache-control", "no-cache"});
   headers.push_back({"x-accel-buffering", "no"});
   reply_->StartStream(200, std::move(headers));
+  has_head_ = true;  // only now: without memory for it, it is sent the next time
 }
 
 void ModelWait::Queue() {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "testing/service_rig.h"
 
 namespace hearth {
@@ -100,6 +102,38 @@ TEST_F(ModelWaitTest, OnlyOneTakesIt) {
   EXPECT_TRUE(wait.is_taken());
   wait.Ping(now_ + milliseconds(5000));
   EXPECT_EQ(client_->status(), 0) << "whoever has it says what follows";
+}
+
+// Has no memory for the head of a stream at first, and says when it is written to without one.
+class Starved final : public HttpReply {
+ public:
+  void Send(int, Headers, std::string) override { ADD_FAILURE(); }
+  void StartStream(int, Headers) override {
+    if (num_failures-- > 0) throw std::bad_alloc();
+    has_head = true;
+  }
+  void Write(std::string bytes) override {
+    EXPECT_TRUE(has_head);
+    body += bytes;
+  }
+  void End() override { EXPECT_TRUE(has_head); }
+  void Abort() override {}
+  size_t unsent_bytes() const override { return 0; }
+  void OnGone(std::function<void()>) override {}
+  int num_failures = 1;
+  bool has_head = false;
+  std::string body;
+};
+
+TEST_F(ModelWaitTest, AHeadWithoutMemoryIsSentTheNextTime) {
+  const auto client = std::make_shared<Starved>();
+  ModelWait::Form form{"m", {}};
+  form.writer = [] { return std::make_unique<PlainWriter>(kServerSentEvents); };
+  ModelWait wait(client, std::move(form), now_);
+  EXPECT_THROW(wait.Ping(now_ + milliseconds(1500)), std::bad_alloc);
+  EXPECT_FALSE(wait.Fail({})) << "it has no stream yet that could say so";
+  wait.Ping(now_ + milliseconds(9000));
+  EXPECT_EQ(client->body, ": loading m, 9 s\n\n");
 }
 
 }  // namespace

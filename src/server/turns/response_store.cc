@@ -111,8 +111,9 @@ Status ResponseStore::Connect() {
 Status ResponseStore::Heal() {
   if (!is_hurt_) return Status();
   HEARTH_TRY(Connect());
+  HEARTH_TRY(Count());
   is_hurt_ = false;
-  return Count();
+  return Status();
 }
 
 Status ResponseStore::Complain(const char* doing) {
@@ -235,15 +236,15 @@ Status ResponseStore::Evict(int64_t now_s) {
 Status ResponseStore::Put(const std::string& tenant, const StoredResponse& response,
                           int64_t now_s) {
   const MutexLock lock(mu_);
-  Status status = Heal();
-  if (status.ok()) {
+  const auto put = [&]() HEARTH_REQUIRES(mu_) -> Status {
+    HEARTH_TRY(Heal());
     // A reply that was asked for again is the same reply.
-    Result<std::optional<StoredResponse>> known = Find(tenant, response.id, now_s);
-    if (known.ok() && known->has_value() && (*known)->response == response.response) {
-      return Status();
-    }
-    status = Insert(tenant, response, now_s);
-  }
+    HEARTH_ASSIGN(const std::optional<StoredResponse> known, Find(tenant, response.id, now_s));
+    if (known && known->response == response.response) return Status();
+    return Insert(tenant, response, now_s);
+  };
+  Status status = put();
+  if (!status.ok() && is_hurt_) status = put();  // with another connection
   if (!status.ok()) ++failures_;
   return status;
 }
@@ -295,6 +296,9 @@ Result<std::optional<StoredResponse>> ResponseStore::Find(const std::string& ten
 Result<std::optional<StoredResponse>> ResponseStore::Get(const std::string& tenant,
                                                          const std::string& id, int64_t now_s) {
   const MutexLock lock(mu_);
+  HEARTH_TRY(Heal());
+  Result<std::optional<StoredResponse>> found = Find(tenant, id, now_s);
+  if (found.ok() || !is_hurt_) return found;
   HEARTH_TRY(Heal());
   return Find(tenant, id, now_s);
 }

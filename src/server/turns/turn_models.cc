@@ -68,10 +68,15 @@ ApiStatus TurnService::Impl::BeginWait(const std::shared_ptr<Arrival>& arrival,
     self->source.Forget(gone->wait->ticket());
     self->Refuse(*gone, ClientLeft());
   };
-  if (is_detached) wait->Queue();
-  // One that outlives its connection ends with this alone.
-  if (is_detached && arrival->account != nullptr) arrival->account->OnCut(leave);
-  arrival->reply->OnGone(leave);
+  const ApiStatus begun = WithinMemory([&]() -> ApiStatus {
+    if (is_detached) wait->Queue();
+    // One that outlives its connection ends with this alone.
+    if (is_detached && arrival->account != nullptr) arrival->account->OnCut(leave);
+    arrival->reply->OnGone(leave);
+    return {};
+  });
+  // Refused, it is nobody else's to answer; unless somebody has.
+  if (!begun.ok() && wait->Take()) return begun;
   return {};
 }
 
@@ -86,7 +91,9 @@ ApiStatus TurnService::Impl::WithModel(const std::shared_ptr<Arrival>& arrival, 
     const auto self = weak.lock();
     if (self != nullptr && arrival->wait->Take()) self->GoOn(arrival, std::move(held), work);
   };
-  ApiResult<ModelSource::Answer> answer = source.Ask(ask, then);
+  // Whoever asks finds no memory: then nobody else may answer it, as when it is refused.
+  ApiResult<ModelSource::Answer> answer = OutOfMemory();
+  WithinMemoryOr([&] { answer = source.Ask(ask, then); }, [] {});
   if (answer.ok() && answer->now == nullptr) {
     wait->set_ticket(answer->ticket);
     // Gone while it was put into line.
@@ -119,9 +126,12 @@ void TurnService::Impl::EndLate() {
 // On whatever thread had the news: the reading goes on where requests are read.
 void TurnService::Impl::GoOn(const std::shared_ptr<Arrival>& arrival, ApiResult<HeldModel> held,
                              const ModelWork& work) {
-  if (!held.ok()) return Refuse(*arrival, held.error());
-  arrival->reply = arrival->wait->reply();
-  Read(arrival, [work, model = *held] { return work(model); });
+  const auto go_on = [&] {
+    if (!held.ok()) return Refuse(*arrival, held.error());
+    arrival->reply = arrival->wait->reply();
+    Read(arrival, [work, model = *held] { return work(model); });
+  };
+  WithinMemoryOr(go_on, [&] { arrival->reply->Abort(); });
 }
 
 // For routes that are no turns.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <ctime>
 #include <list>
+#include <new>
 #include <random>
 #include <thread>
 #include <utility>
@@ -247,7 +248,12 @@ ApiResult<std::shared_ptr<RateHold>> TurnService::Impl::Charge(const Arrival& ar
   if (key.empty() || options.limiter == nullptr) return std::shared_ptr<RateHold>();
   const RateLimiter::Asked asked{num_replies, num_prompt, SteadyClock().now_us()};
   if (const auto refusal = options.limiter->Start(key, asked)) return TooMuch(*refusal);
-  return std::make_shared<RateHold>(*options.limiter, key, asked);
+  try {
+    return std::make_shared<RateHold>(*options.limiter, key, asked);
+  } catch (const std::bad_alloc&) {
+    options.limiter->Undo(key, asked);
+    throw;
+  }
 }
 
 // Schemas are held to their limits before anybody writes them into a prompt.

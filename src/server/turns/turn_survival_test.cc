@@ -99,6 +99,42 @@ TEST_F(MemoryTest, WhatCannotEvenBeToldIsCut) {
   EXPECT_TRUE(service_->WaitUntilDone(std::chrono::milliseconds(5000)));
 }
 
+// No memory for events, and no second head.
+class StarvedClient final : public testing::StringClient {
+ public:
+  void Send(int status, Headers headers, std::string body) override {
+    EXPECT_FALSE(has_begun) << "a stream that has begun has its status";
+    StringClient::Send(status, std::move(headers), std::move(body));
+  }
+  void StartStream(int status, Headers headers) override {
+    has_begun = true;
+    StringClient::StartStream(status, std::move(headers));
+  }
+  void Write(std::string) override { throw std::bad_alloc(); }
+  std::atomic<bool> has_begun{false};
+};
+
+TEST_F(MemoryTest, WhoComesBackToAStreamAndFindsNoMemoryIsCut) {
+  Begin();
+  const auto job = Post("/v1/responses", R"({"input": "hi", "background": true, "stream": true,
+                                             "max_output_tokens": 16})");
+  ASSERT_TRUE(job->WaitForEnd());
+  const size_t at = job->bytes().find("resp_");
+  ASSERT_NE(at, std::string::npos);
+  const std::string id = job->bytes().substr(at, job->bytes().find('"', at) - at);
+  const auto client = std::make_shared<StarvedClient>();
+  HttpRequest request;
+  request.method = "GET";
+  request.path = "/v1/responses/" + id;
+  request.query = "stream=true";
+  auto match = std::get<Router::Match>(router_.Find("GET", request.path));
+  request.path_captures = match.captures;
+  match.route->handler(std::move(request), client);
+  EXPECT_TRUE(client->WaitForEnd());
+  EXPECT_TRUE(client->has_begun);
+  EXPECT_EQ(client->status(), 200);
+}
+
 // Keeps its flights, and refuses bodies that contain a word.
 class TestBook : public FlightBook {
  public:

@@ -12,6 +12,7 @@
 #include "server/dialects/responses/responses_writer.h"
 #include "server/turns/background.h"
 #include "server/turns/turn_service.h"
+#include "server/turns/within_memory.h"
 
 namespace hearth {
 namespace {
@@ -36,6 +37,12 @@ struct ResponsesState {
 
 HttpReply::Headers StreamHeaders() {
   return {{"content-type", kServerSentEvents}, {"cache-control", "no-cache"}};
+}
+
+// A stream that has begun cannot say that there is no memory for its rest: it is cut.
+void FollowFrom(BackgroundResponse& job, const std::shared_ptr<HttpReply>& reply, int64_t after) {
+  reply->StartStream(200, StreamHeaders());
+  WithinMemoryOr([&] { job.Follow(reply, after); }, [&] { reply->Abort(); });
 }
 
 ApiError NotFound(const std::string& param, const std::string& id) {
@@ -157,8 +164,7 @@ ApiResult<DialectTurn> ReadTurn(const std::shared_ptr<ResponsesState>& state, co
         SendJson(*client, job->snapshot());
         return true;
       }
-      client->StartStream(200, StreamHeaders());
-      job->Follow(client, facts.seen.num_whole - 1);
+      FollowFrom(*job, client, facts.seen.num_whole - 1);
       return true;
     };
     // One that goes on is always a stream here; whether its client sees that is another matter.
@@ -274,8 +280,7 @@ void Resume(ResponsesState& state, const HttpRequest& http,
         *reply,
         BadField("stream", "the events of this response are not stored, or no longer stored"));
   }
-  reply->StartStream(200, StreamHeaders());
-  job->Follow(reply, *after);
+  FollowFrom(*job, reply, *after);
 }
 
 void Cancel(ResponsesState& state, const HttpRequest& http,
