@@ -226,6 +226,7 @@ TEST_F(TierTest, AMissNamesTheTier) {
   for (auto& [place, record] : tier_.records) record.back() ^= std::byte{1};
   Restart();
   EXPECT_EQ(Answer(prompt)->record->tier_miss.why, Why::kLost);
+  options_.tier.max_load_us = 50'000;
   Restart();
   tier_.answers = false;
   EXPECT_EQ(Answer(prompt)->record->tier_miss.why, Why::kLate);

@@ -207,7 +207,7 @@ TEST_F(DiskStoreTest, AFloodDoesNotPushOutWhatOthersStored) {
   EXPECT_LT(store->spared_bytes(), static_cast<int64_t>(180 * kBytes)) << "no more than was new";
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_LE(BytesOfTables(), options_.max_bytes);
-  flood(*store, 3000, 600);
+  flood(*store, 3000, 400);
   EXPECT_EQ(left(*store), 0u) << "what nobody reads goes in the end";
 }
 
