@@ -155,7 +155,7 @@ void MeasureStore(const char* name, const fs::path& folder, const DiskStoreOptio
     auto store = DiskStore::Open(folder.string(), options);
     if (!store.ok()) return void(std::printf("%s\n", store.status().message().c_str()));
     for (uint64_t number = 0; number < count; ++number) {
-      if (!(*store)->Put(KeyOf(number), RecordOf(number)).ok()) std::printf("a write failed\n");
+      if (!(*store)->Put(KeyOf(number), 0, RecordOf(number)).ok()) std::printf("a write failed\n");
     }
     if (!(*store)->Flush().ok()) std::printf("a flush failed\n");
     PrintWrites(name, folder, count, before, Since(began));

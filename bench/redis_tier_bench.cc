@@ -111,7 +111,7 @@ double Fetched(int port, size_t num_records, const std::shared_ptr<const RecordS
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   for (uint64_t i = 0; i < 64; ++i) {
-    tier.Store(i + 1, KeyOf(i), RecordOf(i, kRecordBytes));
+    tier.Store(i + 1, KeyOf(i), 0, RecordOf(i, kRecordBytes));
     if (answers.Wait(i + 1)->outcome != TierOutcome::kDone) Fail("a store failed");
   }
   TransferId next = 1000;

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "engine/tier_miss.h"
 #include "engine/token_mask.h"
 #include "kv/kv_space.h"
 #include "sampling/logprobs.h"
@@ -72,11 +73,13 @@ struct RequestRecord {
   Finish finish = Finish::kNone;
   std::string detail;  // for kError and kMask: why, in a word or a sentence
   int num_prompt = 0, num_generated = 0;
-  int num_cached = 0;          // prompt tokens that the first start found
-  int num_loaded = 0;          // of those, the ones that a tier brought
-  int64_t loading_us = 0;      // waited for a tier
-  BlockKey cached_run;         // the last block of the run they were found in
-  KvMiss miss;                 // why not more
+  int num_cached = 0;                   // prompt tokens that the first start found
+  int num_loaded = 0;                   // of those, the ones that a tier brought
+  std::vector<TierTokens> loaded_from;  // which part of it
+  int64_t loading_us = 0;               // waited for a tier
+  BlockKey cached_run;                  // the last block of the run they were found in
+  KvMiss miss;                          // why not more
+  TierMiss tier_miss;                   // why no tier brought it
   int64_t num_computed = 0;    // tokens put through the backend, again after preemption included
   int64_t num_recomputed = 0;  // of them, those computed before
   int num_drafted = 0;         // of them, those that were drafts

@@ -74,6 +74,7 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence, int64_t now_us) {
   const bool is_new = all_.emplace(s.id, std::move(sequence)).second;
   HEARTH_CHECK(is_new);
   queue_.Join(s.request.domain.tenant);
+  if (traffic_ != nullptr) newcomers_.push_back(s.id);
   const auto leader = all_.find(s.request.follows);
   if (leader != all_.end() && leader->second->most_computed < leader->second->num_prompt) {
     s.follows = true;
@@ -141,6 +142,7 @@ const StepPlan& Scheduler::Plan(int64_t now_us) {
   DropExpired(now_us);
   PlanDecodes(now_us);
   PlanPrefills(now_us);
+  LoadAhead(now_us);
   PlanDrafts();
   BuildPlan();
   in_step_ = !planned_.empty();
@@ -372,6 +374,7 @@ void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int
     std::erase(loading_, &s);
     s.loading = false;
   }
+  DropAhead(s);
   s.staged.reset();
   s.loads.clear();
   FreeFollowers(s);

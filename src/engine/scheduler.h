@@ -3,6 +3,7 @@
 // rules, in order, are in docs/engine.md.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <queue>
 #include <span>
@@ -133,6 +134,10 @@ class Scheduler {
 
   // Loading (scheduler_loads.cc).
   bool Load(Sequence& sequence, int64_t now_us);
+  void LoadAhead(int64_t now_us);
+  void CheckAhead(Sequence& sequence);
+  void DropAhead(Sequence& sequence);
+  void NoteParts(Sequence& sequence, std::span<const int> from) const;
   int PlaceStaged(Sequence& sequence, int num_matched, int limit);
   static bool IsInLine(const Sequence& sequence);
 
@@ -174,6 +179,7 @@ class Scheduler {
   int max_sequence_tokens_ = 0;
   std::unordered_map<SeqId, std::unique_ptr<Sequence>> all_;
   std::vector<Sequence*> running_, loading_;
+  std::deque<SeqId> newcomers_;  // that LoadAhead has not looked at; some have started or gone
   using Deadline = std::pair<int64_t, SeqId>;
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
   int64_t waiting_tokens_ = 0;

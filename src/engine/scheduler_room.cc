@@ -102,7 +102,10 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   if (limit < length - 1) match.miss = {KvMiss::Why::kNotWanted, match.tokens, 0};
   const int num_loaded = s.staged != nullptr ? PlaceStaged(s, match.tokens, limit) : 0;
   const int num_ready = match.tokens + num_loaded;
-  if (num_loaded > 0) match.miss = {KvMiss::Why::kNone, num_ready, 0};
+  if (num_loaded > 0) {  // and further nobody had anything
+    const bool is_all = num_ready + kv_.layout().block_tokens > limit;
+    match.miss = {is_all ? KvMiss::Why::kNone : KvMiss::Why::kNeverSeen, num_ready, 0};
+  }
   if (!HasRoomFor(s, num_ready, before)) {
     kv_.Release(s.kv);
     s.loads.clear();
@@ -110,6 +113,7 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
   }
   waiting_tokens_ -= length;
   queue_.Remove(s);
+  DropAhead(s);
   s.running = true;
   s.num_computed = num_ready;
   s.record.waited_us += now_us - s.waiting_since_us;
@@ -119,6 +123,7 @@ bool Scheduler::TryStart(Sequence& s, int64_t now_us) {
     s.record.num_cached = std::min(num_ready, s.num_prompt);  // it may have said something before
     s.record.num_loaded = num_loaded;
     s.record.miss = match.miss;
+    if (traffic_ != nullptr) traffic_->CountMiss(s.record.tier_miss);
     if (!s.kv.keys.empty()) s.record.cached_run = s.kv.keys.back();
     totals_.cached_tokens += num_ready;
     totals_.loaded_tokens += num_loaded;

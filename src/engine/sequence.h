@@ -40,6 +40,7 @@ struct Sequence {
   bool mask_is_dear = false;           // filled between steps, not beside them
   std::unique_ptr<FilledMask> filled;  // for its next token, when that was done ahead
   bool loading = false;                // waits for blocks from a tier, not in line meanwhile
+  bool ahead = false;                  // blocks are on their way while it is in line
   bool asked_tier = false;             // what a tier has of it was looked up
   bool has_reservation = false;  // was preempted as often as allowed: all it can need is set aside
   bool sits_out = false;         // no room for it in the step that is being planned

@@ -10,6 +10,7 @@ namespace hearth {
 
 struct StagedBlock {
   int group = 0, entry = 0;          // its place in the sequence's tables
+  int part = 0;                      // of the tier that it came from
   std::vector<std::byte> record;     // what owns the bytes
   std::span<const std::byte> bytes;  // of the block
 };
@@ -23,8 +24,9 @@ struct StagedPrefix {
   StagedPrefix(const StagedPrefix&) = delete;
   StagedPrefix& operator=(const StagedPrefix&) = delete;
 
-  int first = 0;       // the blocks before this one were in the cache when it was asked for
-  int num_blocks = 0;  // how far it reaches, from the prompt's beginning; 0: nothing is usable
+  int first = 0;          // the blocks before this one were in the cache when it was asked for
+  bool is_ahead = false;  // its sequence was still in line, and nobody looked at it since
+  int num_blocks = 0;     // how far it reaches, from the prompt's beginning; 0: nothing is usable
   std::vector<StagedBlock> blocks;
   int64_t size;
   int64_t* total;

@@ -140,6 +140,100 @@ TEST_F(TierTest, OthersRunWhileOneLoads) {
   EXPECT_EQ(loading->record->num_loaded, 48);
 }
 
+// One at a time: the second is in line while the first is served.
+TEST_F(TierTest, WhoIsInLineIsFetchedForMeanwhile) {
+  options_.scheduler.max_sequences = 1;
+  Restart();
+  const std::vector<Token> first = Prompt(1, 60), second = Prompt(2, 60);
+  const auto computed = Answer(second);
+  Answer(first);
+  Restart();
+  tier_.answers = false;
+  const auto one = Ask(Prompt(3, 20));
+  const auto two = Ask(second);
+  core_->Step();
+  EXPECT_EQ(counts().ahead, 1);
+  EXPECT_EQ(counts().loading, 0) << "nobody waits for it";
+  EXPECT_GT(counts().ahead_bytes, 0);
+  EXPECT_EQ(counts().staged_bytes, 0) << "it takes no room of those whose turn it is";
+  tier_.AnswerAll();
+  tier_.answers = true;
+  Play();
+  EXPECT_EQ(one->record->finish, Finish::kLength);
+  EXPECT_EQ(two->tokens, computed->tokens);
+  EXPECT_EQ(two->record->num_loaded, 48);
+  EXPECT_EQ(two->record->loading_us, 0) << "it was there when its turn came";
+  EXPECT_EQ(counts().num_ahead, 1u);
+  EXPECT_EQ(counts().ahead_bytes, 0);
+}
+
+TEST_F(TierTest, WhoseTurnComesFirstWaitsForWhatIsOnItsWay) {
+  options_.scheduler.max_sequences = 1;
+  Restart();
+  const std::vector<Token> prompt = Prompt(2, 60);
+  const auto computed = Answer(prompt);
+  Restart();
+  tier_.answers = false;
+  Ask(Prompt(3, 20));
+  const auto sink = Ask(prompt);
+  core_->Step();
+  const int asked = tier_.num_fetches;
+  for (int i = 0; i < 5; ++i) {
+    core_->Step();
+    clock_.Advance(1000);
+  }
+  EXPECT_EQ(core_->TakeSnapshot().rows.at(0).state, SequenceRow::State::kLoading);
+  tier_.AnswerAll();
+  tier_.answers = true;
+  Play();
+  EXPECT_EQ(tier_.num_fetches, asked) << "nothing is asked for twice";
+  EXPECT_EQ(sink->tokens, computed->tokens);
+  EXPECT_EQ(sink->record->num_loaded, 48);
+  EXPECT_GT(sink->record->loading_us, 0);
+}
+
+TEST_F(TierTest, CancelInLineLeavesNothing) {
+  options_.scheduler.max_sequences = 1;
+  Restart();
+  const std::vector<Token> prompt = Prompt(2, 60);
+  Answer(prompt);
+  Restart();
+  tier_.answers = false;
+  Ask(Prompt(3, 20));
+  Ask(prompt);
+  core_->Step();
+  EXPECT_EQ(counts().ahead, 1);
+  core_->Cancel(last_);
+  core_->Step();
+  EXPECT_EQ(counts().ahead + counts().fetching, 0);
+  EXPECT_EQ(counts().ahead_bytes, 0);
+  tier_.AnswerAll();
+  Play();
+}
+
+TEST_F(TierTest, AMissNamesTheTier) {
+  using Why = TierMiss::Why;
+  const std::vector<Token> prompt = Prompt(1, 150);
+  const auto fresh = Answer(prompt);
+  EXPECT_EQ(fresh->record->tier_miss.why, Why::kAbsent);
+  EXPECT_EQ(fresh->record->tier_miss.tier, "memory");
+  Restart();
+  const auto loaded = Answer(prompt);
+  EXPECT_EQ(loaded->record->tier_miss.why, Why::kNone);
+  ASSERT_EQ(loaded->record->loaded_from.size(), 1u);
+  EXPECT_EQ(loaded->record->loaded_from[0].tier, "memory");
+  EXPECT_EQ(loaded->record->loaded_from[0].tokens, 144);
+  for (auto& [place, record] : tier_.records) record.back() ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(Answer(prompt)->record->tier_miss.why, Why::kLost);
+  options_.tier.max_load_us = 50'000;
+  Restart();
+  tier_.answers = false;
+  EXPECT_EQ(Answer(prompt)->record->tier_miss.why, Why::kLate);
+  ASSERT_EQ(counts().misses.size(), 1u);
+  EXPECT_EQ(counts().misses[0].counts[static_cast<size_t>(Why::kLate)], 1u);
+}
+
 TEST_F(TierTest, CancelWhileLoadingLeavesNothing) {
   const auto sink = AskWhileSilent(Prompt(1, 150));
   core_->Cancel(last_);

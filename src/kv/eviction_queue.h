@@ -24,6 +24,10 @@ class EvictionQueue {
   bool contains(int node) const {
     return static_cast<size_t>(node) < places_.size() && places_[node].tenant >= 0;
   }
+  double worth(int node) const {  // of one that it contains
+    const Place& place = places_[node];
+    return tenants_[place.tenant].heap[place.at].worth;
+  }
   // The node that should go next. The caller removes it, and thereby ages the others.
   std::optional<int> Next() const;
   void Evicted(int node);

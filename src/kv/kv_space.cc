@@ -311,6 +311,8 @@ bool KvSpace::Extend(KvHolding& holding, int num_tokens) {
 std::optional<KvSpace::IdleBlock> KvSpace::TakeIdle() { return impl_->cache.TakeIdle(); }
 bool KvSpace::has_idle() const { return impl_->cache.has_idle(); }
 
+void KvSpace::MarkBelow(int group, const BlockKey& key) { impl_->cache.MarkBelow(group, key); }
+
 void KvSpace::Pin(int group, BlockId id) { impl_->cache.Pin(group, id); }
 void KvSpace::Unpin(int group, BlockId id) { impl_->cache.Unpin(group, id); }
 

@@ -133,11 +133,16 @@ class KvSpace {
     int group = 0;
     BlockId id{};
     BlockKey key;
+    uint32_t tenant = 0;
     std::vector<Token> tokens;
   };
   // The next one, pinned for the caller, who unpins it. None: nothing is offered.
   std::optional<IdleBlock> TakeIdle();
   bool has_idle() const;
+
+  // A tier has it: in memory it is worth what fetching it takes, and goes before its equals. A
+  // hint: a block that is not here, or a tier that loses it, are no harm.
+  void MarkBelow(int group, const BlockKey& key);
 
   // While a transfer to or from a tier runs, a block's bytes stay where they are, whoever lets go.
   void Pin(int group, BlockId id);

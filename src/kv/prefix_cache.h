@@ -78,6 +78,8 @@ class PrefixCache {
   std::optional<KvSpace::IdleBlock> TakeIdle();
   bool has_idle() const { return !idle_.empty(); }
 
+  void MarkBelow(int group, const BlockKey& key);
+
   // Cached blocks that MakeRoom can free.
   int reclaimable(int group) const {
     return is_full(group) ? num_reclaimable_ : queue(group).size();
@@ -110,6 +112,7 @@ class PrefixCache {
     uint16_t hits = 0;
     KeepClass keep = KeepClass::kPlain;  // of a group with a window
     bool was_offered = false;            // to a tier
+    bool is_below = false;               // a tier has it
     double level = 0;                    // of the queue, when last used
   };
 

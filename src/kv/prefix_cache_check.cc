@@ -61,6 +61,10 @@ Status PrefixCache::CheckQueues(int index) const {
       return Error(Code::kCorrupt, "prefix cache: node %d %s among blocks of group %d to evict",
                    index, evictable ? "is missing" : "has no place", group);
     }
+    if (evictable && queue(group).worth(index) != Worth(group, index)) {
+      return Error(Code::kCorrupt, "prefix cache: node %d is queued in group %d with another worth",
+                   index, group);
+    }
   }
   return Status();
 }

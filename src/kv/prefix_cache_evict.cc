@@ -12,6 +12,9 @@ namespace {
 // is lost in every later turn of a conversation; what is lost with a multiple of `window_every`
 // only when somebody branches there. Plain ones go as soon as room is needed.
 constexpr double kEveryWeight = 1, kCheckpointWeight = 4;
+// What a block is worth when a tier has it, beside one that must be computed again: a fetch takes a
+// tenth of that or less where a tier is of use, but the tier may have lost it.
+constexpr double kBelowShare = 0.5;
 constexpr uint16_t kMaxHits = 0xffff;
 constexpr size_t kMaxIdle = 65'536;
 
@@ -30,7 +33,7 @@ double PrefixCache::Worth(int group, int node) const {
                                                             : kEveryWeight;
   const double position = static_cast<double>(block_tokens_) * nodes_[node].index;
   const double cost = 1.0 + position / policy_.attention_knee;
-  return of.level + weight * cost * Popularity(of.hits);
+  return of.level + weight * cost * Popularity(of.hits) * (of.is_below ? kBelowShare : 1);
 }
 
 void PrefixCache::Touch(int group, const KvNode& node) {
@@ -122,10 +125,22 @@ std::optional<KvSpace::IdleBlock> PrefixCache::TakeIdle() {
     of.was_offered = true;
     Pin(group, of.id);
     const auto tokens = TokensOf(node.index);
-    return KvSpace::IdleBlock{group, of.id, nodes_[node.index].key,
+    const Node& idle = nodes_[node.index];
+    return KvSpace::IdleBlock{group, of.id, idle.key, idle.tenant,
                               std::vector<Token>(tokens.begin(), tokens.end())};
   }
   return std::nullopt;
+}
+
+void PrefixCache::MarkBelow(int group, const BlockKey& key) {
+  const int node = Lookup(key);
+  if (node < 0) return;
+  Slot& of = slot(group, node);
+  if (of.id == BlockId::kNone || of.is_below) return;
+  of.is_below = true;
+  if (!queue(group).contains(node)) return;
+  queue(group).Remove(node);
+  queue(group).Add(node, nodes_[node].tenant, Worth(group, node));
 }
 
 void PrefixCache::BecameIdle(int group, int node) {

@@ -43,9 +43,10 @@ struct TierStats {
   uint64_t num_corrupt = 0, num_failed = 0;   // of records that were wrong; of reading or writing
   uint64_t num_stored = 0, num_declined = 0;  // records written; not written, by choice
   int64_t bytes_read = 0, bytes_written = 0;  // of records
-  int64_t read_us = 0, write_us = 0;          // spent in reading and writing them
+  int64_t bytes_spared = 0;  // written once more, so that one tenant does not push out another's
+  int64_t read_us = 0, write_us = 0;  // spent in reading and writing them
   int64_t used_bytes = 0, capacity_bytes = 0;
-  int64_t num_records = 0;
+  int64_t num_records = 0;                    // -1: it does not know
   bool is_reading = true, is_writing = true;  // false: given up for a while after errors
 };
 
@@ -71,7 +72,9 @@ class Tier {
   virtual void Connect(TierListener* listener) = 0;
   // A guess, at once, without asking anybody. Wrong either way it costs time and nothing else.
   virtual bool MayHave(const TierKey& key) const = 0;
-  // Whether storing it is of use; as much a guess.
+  // Which of its parts a fetch would come from, in the order of parts(); -1: none. As much a guess.
+  virtual int PartOf(const TierKey& key) const { return MayHave(key) ? 0 : -1; }
+  // Whether storing it is of use; likewise.
   virtual bool Wants(const TierKey& key) const { return !MayHave(key); }
   // For tiers that must ask somebody what they have. True: answered once, as a transfer without a
   // record; from then on MayHave knows of these keys. False: it knows already, or never will.
@@ -79,8 +82,9 @@ class Tier {
                    [[maybe_unused]] const std::vector<TierKey>& keys) {
     return false;
   }
-  // Each is answered once, whenever that is.
-  virtual void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) = 0;
+  // Each is answered once, whenever that is. `tenant`: whose share of the tier it counts against.
+  virtual void Store(TransferId id, const TierKey& key, uint32_t tenant,
+                     std::vector<std::byte> record) = 0;
   virtual void Fetch(TransferId id, const TierKey& key) = 0;
   // The answer is not wanted any more; it may come all the same.
   virtual void Cancel(TransferId id) = 0;

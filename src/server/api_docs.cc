@@ -79,10 +79,11 @@ Under `/api`, where Ollama's API is, streams are lines of JSON and errors are `{
 |---|---|
 | `x-request-id`, `request-id` | the id within `id`, also in the log; of a reply that is given again, the new request's own |
 | `x-hearth-cached-tokens` | prompt tokens found in the cache |
+| `x-hearth-loaded-tokens` | of those, the ones that were not in memory, by where they came from: `disk=480,shared=32` |
 | `x-hearth-computed-tokens` | tokens put through the model for this answer |
 | `x-hearth-warning` | what did not work beside the answer: `response_not_stored` |
 | `x-hearth-ignored-fields` | fields that were taken and change nothing, under `/api` |
-| `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N`, `not used: something is asked of every token` |
+| `x-hearth-cache-miss` | `none`, or why no more was found: `new from token N`, `evicted from token N`, `window missing at token N`, `not used: something is asked of every token`; with a [cache on disk](cache-disk.md) or a [shared one](cache-shared.md) also what those said, such as `; disk,shared: absent`: `absent`, `slower` (than computing), `late`, `lost` (damaged or gone), `busy` (with other prompts) |
 | `x-hearth-tools` | `generic`: the model's chat template has no form for tools, and they were told in the system message ([structured-output.md](structured-output.md)) |
 | `x-hearth-ignored-fields` | fields of the request that were ignored, with `--unknown-fields warn` |
 | `traceparent` | as it came |

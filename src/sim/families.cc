@@ -153,6 +153,82 @@ SimScenario TierScenario(uint64_t seed) {
   return scenario;
 }
 
+SimScenario SlowTierScenario(uint64_t seed) {
+  SimScenario scenario = TierScenario(seed);
+  scenario.tier.latency_us = 400'000;
+  return scenario;
+}
+
+SimScenario InLineScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 96, 64);
+  scenario.options.scheduler.max_sequences = 1;
+  scenario.tier.exists = true;
+  scenario.tier.latency_us = 5'000;
+  constexpr int kChats = 12;
+  for (int chat = 0; chat < kChats; ++chat) {
+    scenario.clients.push_back(Ask(random, 1'000'000.0 * chat, 1, random.Between(300, 400), 2));
+  }
+  for (int chat = 0; chat < kChats; ++chat) {
+    SimClient again = scenario.clients[static_cast<size_t>(chat)];
+    const std::vector<Token> more = Tokens(random, 40);
+    again.request.prompt.insert(again.request.prompt.end(), more.begin(), more.end());
+    again.request.max_tokens = 8;
+    again.arrives_us = 1'000'000 * (kChats + 5) + 100 * chat;
+    scenario.clients.push_back(std::move(again));
+  }
+  return scenario;
+}
+
+SimScenario BelowScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 128, 96);
+  scenario.tier.exists = true;
+  scenario.tier.latency_us = 500;
+  scenario.tier.refuses = 2;
+  constexpr int kChats = 12, kTurns = 6;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int chat = 0; chat < kChats; ++chat) {
+      const uint32_t tenant = 1 + static_cast<uint32_t>(chat % 4 == 0);
+      SimClient client =
+          Ask(random, 1'000'000.0 * (turn * kChats + chat), tenant, random.Between(180, 220), 2);
+      // The same chat again, a little longer.
+      if (turn > 0) {
+        std::vector<Token> before =
+            scenario.clients[scenario.clients.size() - kChats].request.prompt;
+        client.request.prompt.resize(16);
+        before.insert(before.end(), client.request.prompt.begin(), client.request.prompt.end());
+        client.request.prompt = std::move(before);
+      }
+      scenario.clients.push_back(std::move(client));
+    }
+  }
+  return scenario;
+}
+
+SimScenario QuotaScenario(uint64_t seed) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 64, 48);
+  scenario.tier.exists = true;
+  scenario.tier.latency_us = 500;
+  scenario.tier.capacity = 400;
+  scenario.tier.has_shares = true;
+  constexpr int kQuiet = 4, kGreedy = 40;
+  double at_us = 0;
+  for (int i = 0; i < kQuiet; ++i) {
+    scenario.clients.push_back(Ask(random, at_us += 500'000, 1, random.Between(300, 360), 2));
+  }
+  for (int i = 0; i < kGreedy; ++i) {
+    scenario.clients.push_back(Ask(random, at_us += 500'000, 2, random.Between(300, 360), 2));
+  }
+  for (int i = 0; i < kQuiet; ++i) {
+    SimClient again = scenario.clients[static_cast<size_t>(i)];
+    again.arrives_us = static_cast<int64_t>(at_us += 500'000);
+    scenario.clients.push_back(std::move(again));
+  }
+  return scenario;
+}
+
 SimScenario ChatScenario(uint64_t seed) {
   SimRandom random(seed);
   SimScenario scenario = Machine(seed, 2048, 512);

@@ -69,6 +69,15 @@ SimScenario LongPromptScenario(uint64_t seed);
 SimScenario PromptsAtOnceScenario(uint64_t seed);
 // Chats that take turns on a machine with room for a few of them; the others are in a tier.
 SimScenario TierScenario(uint64_t seed);
+// The same with a tier that takes far longer than computing does.
+SimScenario SlowTierScenario(uint64_t seed);
+// Chats whose blocks are in a tier alone come again all at once, where one at a time is served.
+SimScenario InLineScenario(uint64_t seed);
+// Chats come again in turn. A tier takes those of tenant 1; those of tenant 2 are in memory alone,
+// which has room for half of all.
+SimScenario BelowScenario(uint64_t seed);
+// Tenant 1 asks, tenant 2 floods the tier, tenant 1 asks the same again.
+SimScenario QuotaScenario(uint64_t seed);
 // Turn after turn of a few chats on a machine with room for all of them.
 SimScenario ChatScenario(uint64_t seed);
 

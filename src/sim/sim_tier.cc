@@ -9,7 +9,8 @@ SimTier::SimTier(const SimTierOptions& options, uint64_t seed, Later later)
     : options_(options),
       seed_(seed),
       random_(seed ^ 0x3c79ac492ba7b653),
-      later_(std::move(later)) {}
+      later_(std::move(later)),
+      shares_(options.capacity) {}
 
 // What is asked for is known at once, and the answer comes late, twice or never all the same.
 bool SimTier::Ask(TransferId id, const std::vector<TierKey>& keys) {
@@ -27,11 +28,20 @@ bool SimTier::MayHave(const TierKey& key) const {
   return records_.contains(key) != (share < options_.lie);
 }
 
-void SimTier::Store(TransferId id, const TierKey& key, std::vector<std::byte> record) {
+void SimTier::Store(TransferId id, const TierKey& key, uint32_t tenant,
+                    std::vector<std::byte> record) {
   const size_t size = record.size();
   TierDone done{id, TierOutcome::kDone, {}};
   if (random_.Chance(options_.fail)) {
     done.outcome = TierOutcome::kFailed;
+  } else if (tenant == options_.refuses) {
+    done.outcome = TierOutcome::kFull;
+  } else if (options_.has_shares) {
+    if (static_cast<int>(records_.size()) >= options_.capacity) MakeRoom();
+    if (records_.insert_or_assign(key, std::move(record)).second) {
+      order_.emplace_back(key, tenant);
+      shares_.Add(tenant, 1);
+    }
   } else if (static_cast<int>(records_.size()) >= options_.capacity) {
     done.outcome = TierOutcome::kFull;
     // It makes room for the next one, as a store with an eviction of its own would.
@@ -42,6 +52,21 @@ void SimTier::Store(TransferId id, const TierKey& key, std::vector<std::byte> re
     records_[key] = std::move(record);
   }
   Reply(std::move(done), size);
+}
+
+// The oldest goes; those of a tenant that is spared are as good as new, as on a disk.
+void SimTier::MakeRoom() {
+  for (size_t i = 0, count = order_.size(); i < count; ++i) {
+    const auto [key, tenant] = order_.front();
+    order_.pop_front();
+    if (shares_.Spares(tenant)) {
+      order_.emplace_back(key, tenant);
+      continue;
+    }
+    records_.erase(key);
+    shares_.Remove(tenant, 1);
+    return;
+  }
 }
 
 void SimTier::Fetch(TransferId id, const TierKey& key) {

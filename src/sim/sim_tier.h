@@ -3,6 +3,7 @@
 // damages what it keeps, and guesses badly what it has. What happens depends on its seed alone.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kv/tenant_shares.h"
 #include "kv/tier.h"
 #include "sim/random.h"
 namespace hearth {
@@ -28,9 +30,11 @@ struct SimTierOptions {
   double swap = 0;    // bring another block, whole
   double stall = 0;   // take `stall_us` longer
   int64_t stall_us = 0;
-  double lie = 0;         // of the keys: MayHave is wrong about them
-  bool asks = false;      // it says what it has after being asked alone
-  double copy_fails = 0;  // of the copies between backend and host fail, and with them the step
+  double lie = 0;           // of the keys: MayHave is wrong about them
+  bool has_shares = false;  // full, it lets the oldest go, by tenants' shares; else any
+  uint32_t refuses = ~0u;   // a tenant that it stores nothing of
+  bool asks = false;        // it says what it has after being asked alone
+  double copy_fails = 0;    // of the copies between backend and host fail, and with them the step
 };
 
 // Thread: one.
@@ -44,7 +48,8 @@ class SimTier : public Tier {
   void Connect(TierListener* listener) override { listener_ = listener; }
   bool MayHave(const TierKey& key) const override;
   bool Ask(TransferId id, const std::vector<TierKey>& keys) override;
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override;
+  void Store(TransferId id, const TierKey& key, uint32_t tenant,
+             std::vector<std::byte> record) override;
   void Fetch(TransferId id, const TierKey& key) override;
   void Cancel(TransferId id) override;
 
@@ -55,6 +60,7 @@ class SimTier : public Tier {
 
  private:
   void Reply(TierDone done, size_t num_bytes);
+  void MakeRoom();
 
   const SimTierOptions options_;
   const uint64_t seed_;
@@ -63,6 +69,8 @@ class SimTier : public Tier {
   TierListener* listener_ = nullptr;
   std::set<TierKey> asked_;                            // with `asks`: what is known of
   std::map<TierKey, std::vector<std::byte>> records_;  // in an order that is the same everywhere
+  std::deque<std::pair<TierKey, uint32_t>> order_;     // with shares: the oldest first, whose it is
+  TenantShares shares_;                                // in blocks
   std::unordered_map<TransferId, TierDone> waiting_;
   std::vector<TransferId> answered_;
 };

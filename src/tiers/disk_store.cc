@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiers/disk_store.h"
 
+#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/metadata.h>
@@ -19,49 +20,20 @@
 
 #include "base/mutex.h"
 #include "kv/block_record.h"
+#include "kv/tenant_shares.h"
+#include "tiers/disk_names.h"
+#include "tiers/read_buffers.h"
 
 namespace hearth {
 namespace {
 
 constexpr char kRecords[] = "records";
-constexpr size_t kPlaceBytes = 8, kKeyBytes = 20;
-
-using Place = uint64_t;
-
-void AppendBigEndian(std::string& out, uint64_t value, int num_bytes) {
-  for (int i = num_bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i));
-}
-uint64_t BigEndian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
-  return value;
-}
-
-std::string NameOf(Place place) {
-  std::string name;
-  AppendBigEndian(name, place, kPlaceBytes);
-  return name;
-}
-Place PlaceNamed(std::string_view name) { return name.size() == kPlaceBytes ? BigEndian(name) : 0; }
-
-std::string NameOf(const TierKey& key) {
-  std::string name;
-  AppendBigEndian(name, key.block.hi, 8);
-  AppendBigEndian(name, key.block.lo, 8);
-  AppendBigEndian(name, static_cast<uint32_t>(key.group), 4);
-  return name;
-}
-std::optional<TierKey> KeyNamed(std::string_view name) {
-  if (name.size() != kKeyBytes) return std::nullopt;
-  return TierKey{{BigEndian(name.substr(0, 8)), BigEndian(name.substr(8, 8))},
-                 static_cast<int>(static_cast<uint32_t>(BigEndian(name.substr(16))))};
-}
-
-struct KeyHash {
-  size_t operator()(const TierKey& key) const {  // keys are hashes already
-    return key.block.lo ^ (static_cast<uint64_t>(key.group) << 56);
-  }
-};
+// Records that are written again for each new one, at most: more than new ones push towards the end
+// in the worst case, which is that a spared tenant wrote all of its half in one go.
+constexpr int kSparedPerPut = 4;
+constexpr int kLooksPerPut = 64;
+// So often a record is spared without being read: who has gone leaves its share in the end.
+constexpr uint8_t kMaxSpared = 4;
 
 // One file each. In memory there are at most two of them: one being filled, one being written.
 uint64_t FileBytes(int64_t max_bytes) {
@@ -106,7 +78,15 @@ rocksdb::ColumnFamilyOptions RecordOptions(const DiskStoreOptions& options) {
   out.write_buffer_size = file_bytes;
   out.max_write_buffer_number = 2;
   out.compression = rocksdb::kNoCompression;  // numbers of 16 bits that look like noise
-  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions()));
+  rocksdb::BlockBasedTableOptions table = TableOptions();
+  // A cache of no bytes: what is wanted is its allocator.
+  rocksdb::LRUCacheOptions cache;
+  cache.capacity = 0;
+  cache.num_shard_bits = 0;
+  cache.memory_allocator = std::make_shared<ReadBuffers>();
+  table.no_block_cache = false;
+  table.block_cache = rocksdb::NewLRUCache(cache);
+  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return out;
 }
 
@@ -150,7 +130,8 @@ Status StatusOf(const rocksdb::Status& status) {
 }  // namespace
 
 struct DiskStore::Impl {
-  explicit Impl(const DiskStoreOptions& o) : options(o) {
+  explicit Impl(const DiskStoreOptions& o)
+      : options(o), shares(static_cast<int64_t>(TableBytes(o.max_bytes))) {
     write.disableWAL = true;
     read.fill_cache = false;
   }
@@ -163,6 +144,15 @@ struct DiskStore::Impl {
   void DropNow(Place oldest);
   void Forget(const TierKey& key, Place place);
   void DropOldest(Place horizon, rocksdb::WriteBatch& gone);
+  // Writes a record as it is at the next place; the rest of `entry` is the caller's.
+  Status Append(const TierKey& key, DiskEntry entry, const rocksdb::Slice& record);
+  void SpareOldest();
+  std::optional<TierKey> NextSpared(int& num_looks, DiskEntry& entry);
+  void Know(const TierKey& key, const DiskEntry& entry) HEARTH_REQUIRES(mu);
+  void Unknow(const TierKey& key) HEARTH_REQUIRES(mu);
+  bool IsOldPlace(Place place) const HEARTH_REQUIRES(mu) {
+    return newest - place > TableBytes(options.max_bytes) / 4 * 3;
+  }
 
   const DiskStoreOptions options;
   rocksdb::WriteOptions write;
@@ -170,15 +160,17 @@ struct DiskStore::Impl {
   std::unique_ptr<rocksdb::DB> db;
   rocksdb::ColumnFamilyHandle* keys = nullptr;  // freed before `db`
   rocksdb::ColumnFamilyHandle* records = nullptr;
-  std::atomic<int64_t> used_bytes{0};
+  std::atomic<int64_t> used_bytes{0}, spared_bytes{0};
   // Of the writer alone.
+  Place looked_at = 0;  // by SpareOldest, and all before it
   Place next = 1;
   int64_t unpruned_bytes = 0;
   uint64_t record_bytes = 0;  // of the files with records
   bool is_flushed = true;
 
   mutable Mutex mu;
-  std::unordered_map<TierKey, Place, KeyHash> places HEARTH_GUARDED_BY(mu);
+  std::unordered_map<TierKey, DiskEntry, TierKeyHash> places HEARTH_GUARDED_BY(mu);
+  TenantShares shares HEARTH_GUARDED_BY(mu);
   // Also those that have another place by now.
   std::deque<std::pair<Place, TierKey>> order HEARTH_GUARDED_BY(mu);
   Place newest HEARTH_GUARDED_BY(mu) = 0;
@@ -203,18 +195,31 @@ Status DiskStore::Impl::Load() {
     const std::unique_ptr<rocksdb::Iterator> each(db->NewIterator(read, keys));
     for (each->SeekToFirst(); each->Valid(); each->Next()) {
       const auto key = KeyNamed(each->key().ToStringView());
-      const Place place = PlaceNamed(each->value().ToStringView());
-      if (key && place > 0) order.emplace_back(place, *key);
+      const DiskEntry entry = EntryIn(each->value().ToStringView());
+      if (!key || entry.place == 0) continue;
+      order.emplace_back(entry.place, *key);
+      Know(*key, entry);
     }
     HEARTH_TRY(StatusOf(each->status()));
     std::ranges::sort(order);
-    places.reserve(order.size());
-    for (const auto& [place, key] : order) places[key] = place;
     if (!order.empty()) next = std::max(next, order.back().first + 1);
     newest = next;
   }
   Prune();
   return Status();
+}
+
+void DiskStore::Impl::Know(const TierKey& key, const DiskEntry& entry) {
+  Unknow(key);
+  places[key] = entry;
+  shares.Add(entry.tenant, entry.bytes);
+}
+
+void DiskStore::Impl::Unknow(const TierKey& key) {
+  const auto found = places.find(key);
+  if (found == places.end()) return;
+  shares.Remove(found->second.tenant, found->second.bytes);
+  places.erase(found);
 }
 
 void DiskStore::Impl::DropOldest(Place horizon, rocksdb::WriteBatch& gone) {
@@ -223,9 +228,9 @@ void DiskStore::Impl::DropOldest(Place horizon, rocksdb::WriteBatch& gone) {
     const auto [place, key] = order.front();
     order.pop_front();
     const auto found = places.find(key);
-    if (found == places.end() || found->second != place) continue;
-    places.erase(found);
-    gone.Delete(keys, NameOf(key)).PermitUncheckedError();
+    if (found == places.end() || found->second.place != place) continue;
+    Unknow(key);
+    gone.Delete(keys, NameOfKey(key)).PermitUncheckedError();
   }
 }
 
@@ -234,7 +239,7 @@ void DiskStore::Impl::DropOldest(Place horizon, rocksdb::WriteBatch& gone) {
 void DiskStore::Impl::DropNow(Place oldest) {
   // Without a range what is in memory would be flushed first; whichever it is, the oldest file
   // goes.
-  const std::string name = NameOf(oldest);
+  const std::string name = NameOfPlace(oldest);
   const rocksdb::Slice range(name);
   // What does not work now does not work in the background either, and there it is told.
   db->CompactRange(rocksdb::CompactRangeOptions(), records, &range, &range).PermitUncheckedError();
@@ -273,10 +278,65 @@ void DiskStore::Impl::Forget(const TierKey& key, Place place) {
   {
     const MutexLock lock(mu);
     const auto found = places.find(key);
-    if (found == places.end() || found->second != place) return;
-    places.erase(found);
+    if (found == places.end() || found->second.place != place) return;
+    Unknow(key);
   }
-  db->Delete(write, keys, NameOf(key)).PermitUncheckedError();
+  db->Delete(write, keys, NameOfKey(key)).PermitUncheckedError();
+}
+
+// The next old record of a tenant that is spared; none: not now.
+std::optional<TierKey> DiskStore::Impl::NextSpared(int& num_looks, DiskEntry& entry) {
+  const MutexLock lock(mu);
+  while (num_looks-- > 0) {
+    const auto after =
+        std::ranges::upper_bound(order, looked_at, {}, &std::pair<Place, TierKey>::first);
+    if (after == order.end() || !IsOldPlace(after->first)) return std::nullopt;
+    looked_at = after->first;
+    const auto found = places.find(after->second);
+    if (found == places.end() || found->second.place != after->first) continue;
+    entry = found->second;
+    if (entry.num_spared < kMaxSpared && shares.Spares(entry.tenant)) return after->second;
+  }
+  return std::nullopt;
+}
+
+// What is written pushes the oldest out, whoever's it is. So while one tenant has more than its
+// share, the old records of the others are written again, as they are, and only its own go. What
+// that writes is at most as much again as what is new: the others have no more than half.
+void DiskStore::Impl::SpareOldest() {
+  int num_looks = kLooksPerPut;
+  DiskEntry entry;
+  for (int i = 0; i < kSparedPerPut; ++i) {
+    const auto key = NextSpared(num_looks, entry);
+    if (!key) return;
+    rocksdb::PinnableSlice value;
+    if (!db->Get(read, records, NameOfPlace(entry.place), &value).ok())
+      continue;  // found out when read
+    ++entry.num_spared;
+    if (!Append(*key, entry, value).ok()) return;
+    spared_bytes += entry.bytes;
+  }
+}
+
+Status DiskStore::Impl::Append(const TierKey& key, DiskEntry entry, const rocksdb::Slice& record) {
+  entry.place = next;
+  entry.bytes = static_cast<int64_t>(record.size());
+  rocksdb::WriteBatch batch(record.size() + 128);
+  HEARTH_TRY(StatusOf(batch.Put(records, NameOfPlace(entry.place), record)));
+  HEARTH_TRY(StatusOf(batch.Put(keys, NameOfKey(key), ValueOf(entry))));
+  is_flushed = false;
+  HEARTH_TRY(StatusOf(db->Write(write, &batch)));
+  next = entry.place + std::max<size_t>(record.size(), 1);
+  unpruned_bytes += entry.bytes;
+  {
+    // Known only now that it is there.
+    const MutexLock lock(mu);
+    Know(key, entry);
+    order.emplace_back(entry.place, key);
+    newest = next;
+  }
+  if (unpruned_bytes >= static_cast<int64_t>(FileBytes(options.max_bytes))) Prune();
+  return Status();
 }
 
 DiskStore::DiskStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -331,8 +391,7 @@ bool DiskStore::Has(const TierKey& key) const {
 bool DiskStore::IsOld(const TierKey& key) const {
   const MutexLock lock(impl_->mu);
   const auto found = impl_->places.find(key);
-  return found != impl_->places.end() &&
-         impl_->newest - found->second > TableBytes(impl_->options.max_bytes) / 4 * 3;
+  return found != impl_->places.end() && impl_->IsOldPlace(found->second.place);
 }
 
 Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
@@ -341,10 +400,12 @@ Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
     const MutexLock lock(impl_->mu);
     const auto found = impl_->places.find(key);
     if (found == impl_->places.end()) return Error(Code::kNotFound, "no such record");
-    place = found->second;
+    place = found->second.place;
+    found->second.num_spared = 0;  // somebody wants it
   }
   rocksdb::PinnableSlice value;
-  const rocksdb::Status got = impl_->db->Get(impl_->read, impl_->records, NameOf(place), &value);
+  const rocksdb::Status got =
+      impl_->db->Get(impl_->read, impl_->records, NameOfPlace(place), &value);
   if (got.IsNotFound()) {
     impl_->Forget(key, place);
     return Error(Code::kNotFound, "no such record");
@@ -360,7 +421,7 @@ Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
     status = Error(Code::kCorrupt, "the record is not as it was encrypted");
   } else if (status.ok() && !IsRecordOf(bytes, key)) {
     status = Error(Code::kCorrupt, "the record is another block's");
-  } else if (status.ok() && !IsIntact(bytes)) {
+  } else if (status.ok() && !opened && !IsIntact(bytes)) {  // a seal says that as well
     status = Error(Code::kCorrupt, "the record is not as it was written");
   }
   if (status.code() == Code::kCorrupt) impl_->Forget(key, place);
@@ -374,7 +435,7 @@ std::vector<TierKey> DiskStore::Keys() const {
   const MutexLock lock(impl_->mu);
   for (const auto& [place, key] : impl_->order) {
     const auto found = impl_->places.find(key);
-    if (found != impl_->places.end() && found->second == place) out.push_back(key);
+    if (found != impl_->places.end() && found->second.place == place) out.push_back(key);
   }
   return out;
 }
@@ -385,34 +446,29 @@ int64_t DiskStore::num_records() const {
 }
 
 int64_t DiskStore::used_bytes() const { return impl_->used_bytes; }
+int64_t DiskStore::spared_bytes() const { return impl_->spared_bytes; }
 
-Status DiskStore::Put(const TierKey& key, std::span<const std::byte> record) {
+uint32_t DiskStore::TenantOf(const TierKey& key) const {
+  const MutexLock lock(impl_->mu);
+  const auto found = impl_->places.find(key);
+  return found == impl_->places.end() ? 0 : found->second.tenant;
+}
+
+int64_t DiskStore::bytes_of(uint32_t tenant) const {
+  const MutexLock lock(impl_->mu);
+  return impl_->shares.bytes(tenant);
+}
+
+Status DiskStore::Put(const TierKey& key, uint32_t tenant, std::span<const std::byte> record) {
   std::vector<std::byte> sealed;
   if (impl_->options.seal != nullptr) {
     sealed = impl_->options.seal->Seal(key, record);
     if (sealed.empty()) return Error(Code::kExhausted, "a record cannot be encrypted");
     record = sealed;
   }
-  const Place place = impl_->next;
-  rocksdb::WriteBatch batch(record.size() + 128);
-  const std::string key_name = NameOf(key), place_name = NameOf(place);
   const rocksdb::Slice value(reinterpret_cast<const char*>(record.data()), record.size());
-  HEARTH_TRY(StatusOf(batch.Put(impl_->records, place_name, value)));
-  HEARTH_TRY(StatusOf(batch.Put(impl_->keys, key_name, place_name)));
-  impl_->is_flushed = false;
-  HEARTH_TRY(StatusOf(impl_->db->Write(impl_->write, &batch)));
-  impl_->next = place + std::max<size_t>(record.size(), 1);
-  impl_->unpruned_bytes += static_cast<int64_t>(record.size());
-  {
-    // Known only now that it is there.
-    const MutexLock lock(impl_->mu);
-    impl_->places[key] = place;
-    impl_->order.emplace_back(place, key);
-    impl_->newest = impl_->next;
-  }
-  if (impl_->unpruned_bytes >= static_cast<int64_t>(FileBytes(impl_->options.max_bytes))) {
-    impl_->Prune();
-  }
+  HEARTH_TRY(impl_->Append(key, {.tenant = tenant}, value));
+  impl_->SpareOldest();
   return Status();
 }
 

@@ -50,10 +50,15 @@ class DiskStore {
   Result<std::vector<std::byte>> Get(const TierKey& key);
   std::vector<TierKey> Keys() const;  // the oldest first
   int64_t num_records() const;
-  int64_t used_bytes() const;  // on disk, as of the last flush
+  int64_t used_bytes() const;    // on disk, as of the last flush
+  int64_t spared_bytes() const;  // written again for others than had put them
+  int64_t bytes_of(uint32_t tenant) const;
+  uint32_t TenantOf(const TierKey& key) const;  // who put it; 0 when it is not there
 
   // Thread: one at a time, Flush and Recover included.
-  Status Put(const TierKey& key, std::span<const std::byte> record);
+  // While a tenant has more than its share (tenant_shares.h), what is put pushes its own records
+  // out and not those of others: they are written again.
+  Status Put(const TierKey& key, uint32_t tenant, std::span<const std::byte> record);
   // What was put until now survives the process.
   Status Flush();
   // After an error of Put or Flush: tries to go on.

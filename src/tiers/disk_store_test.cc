@@ -30,7 +30,7 @@ class DiskStoreTest : public ::testing::Test {
     return store.ok() ? std::move(*store) : nullptr;
   }
   static void Put(DiskStore& store, uint64_t number, size_t num_bytes = 0) {
-    const Status status = store.Put(KeyOf(number), RecordOf(number, num_bytes));
+    const Status status = store.Put(KeyOf(number), 0, RecordOf(number, num_bytes));
     ASSERT_TRUE(status.ok()) << status.message();
   }
   static bool IsThere(DiskStore& store, uint64_t number, size_t num_bytes = 0) {
@@ -174,6 +174,54 @@ TEST_F(DiskStoreTest, WhatIsPutAgainIsYoungAgain) {
   EXPECT_FALSE(store->Has(KeyOf(1)));
 }
 
+TEST_F(DiskStoreTest, AFloodDoesNotPushOutWhatOthersStored) {
+  constexpr size_t kBytes = 100'000;
+  constexpr uint32_t kQuiet = 7, kGreedy = 8;
+  constexpr uint64_t kRecords = 20;
+  const auto flood = [&](DiskStore& store, uint64_t first, int count) {
+    for (uint64_t i = first; i < first + static_cast<uint64_t>(count); ++i) {
+      ASSERT_TRUE(store.Put(KeyOf(i), kGreedy, RecordOf(i, kBytes)).ok());
+    }
+  };
+  const auto left = [&](DiskStore& store) {
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < kRecords; ++i) count += store.Has(KeyOf(i));
+    return count;
+  };
+  {
+    const auto store = Open();
+    ASSERT_NE(store, nullptr);
+    for (uint64_t i = 0; i < kRecords; ++i) {
+      ASSERT_TRUE(store->Put(KeyOf(i), kQuiet, RecordOf(i, kBytes)).ok());
+    }
+    flood(*store, 1000, 90);
+  }
+  const auto store = Open();  // whose they are is known after a restart as well
+  ASSERT_NE(store, nullptr);
+  EXPECT_GT(store->bytes_of(kQuiet), static_cast<int64_t>(kRecords * kBytes));
+  flood(*store, 2000, 90);
+  EXPECT_EQ(left(*store), kRecords) << "twice as much as there is room for was stored since";
+  for (uint64_t i = 0; i < kRecords; ++i) EXPECT_TRUE(IsThere(*store, i, kBytes)) << i;
+  EXPECT_FALSE(store->Has(KeyOf(1000))) << "its own went";
+  EXPECT_GT(store->spared_bytes(), 0);
+  EXPECT_LT(store->spared_bytes(), static_cast<int64_t>(180 * kBytes)) << "no more than was new";
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_LE(BytesOfTables(), options_.max_bytes);
+  flood(*store, 3000, 400);
+  EXPECT_EQ(left(*store), 0u) << "what nobody reads goes in the end";
+}
+
+TEST_F(DiskStoreTest, AmongTenantsWithinTheirSharesTheOldestGoes) {
+  constexpr size_t kBytes = 100'000;
+  const auto store = Open();
+  ASSERT_NE(store, nullptr);
+  for (uint64_t i = 0; i < 300; ++i) {
+    ASSERT_TRUE(store->Put(KeyOf(i), static_cast<uint32_t>(i % 3), RecordOf(i, kBytes)).ok());
+  }
+  EXPECT_EQ(store->spared_bytes(), 0);
+  EXPECT_FALSE(store->Has(KeyOf(0)));
+}
+
 TEST_F(DiskStoreTest, HoldsNoMoreRecordsThanItMay) {
   options_.max_records = 50;
   {
@@ -234,12 +282,12 @@ TEST_F(DiskStoreTest, AFlippedBitIsAMissAndIsForgotten) {
 TEST_F(DiskStoreTest, ARecordOfAnotherBlockIsNotBelieved) {
   const auto store = Open();
   ASSERT_NE(store, nullptr);
-  ASSERT_TRUE(store->Put(KeyOf(1), RecordOf(2)).ok());
+  ASSERT_TRUE(store->Put(KeyOf(1), 0, RecordOf(2)).ok());
   EXPECT_EQ(store->Get(KeyOf(1)).status().code(), Code::kCorrupt);
   EXPECT_FALSE(store->Has(KeyOf(1)));
   std::vector<std::byte> damaged = RecordOf(3);
   damaged.back() ^= std::byte{1};
-  ASSERT_TRUE(store->Put(KeyOf(3), damaged).ok());
+  ASSERT_TRUE(store->Put(KeyOf(3), 0, damaged).ok());
   EXPECT_EQ(store->Get(KeyOf(3)).status().code(), Code::kCorrupt);
   EXPECT_FALSE(store->Has(KeyOf(3)));
 }

@@ -57,6 +57,7 @@ struct DiskTier::Impl {
     TransferId id = 0;
     bool is_answered = true;  // false: our own wish, nobody waits
     TierKey key;
+    uint32_t tenant = 0;
     std::vector<std::byte> record;
   };
 
@@ -78,7 +79,7 @@ struct DiskTier::Impl {
   ListenerGate gate;
   std::atomic<uint64_t> num_hits{0}, num_misses{0}, num_corrupt{0}, num_failed{0};
   std::atomic<uint64_t> num_stored{0}, num_declined{0};
-  std::atomic<int64_t> bytes_read{0}, bytes_written{0}, read_us{0}, write_us{0};
+  std::atomic<int64_t> bytes_read{0}, bytes_written{0}, bytes_spared{0}, read_us{0}, write_us{0};
 
   Mutex mu;
   CondVar fetch_came, store_came;
@@ -148,7 +149,10 @@ TierDone DiskTier::Impl::FetchNow(TransferId id, const TierKey& key) {
 // What is still wanted must not go because it is old.
 void DiskTier::Impl::Refresh(const TierKey& key, const std::vector<std::byte>& record) {
   if (!writing.is_good(NowUs())) return;
-  if (Queue({.id = 0, .is_answered = false, .key = key, .record = record})) store_came.NotifyOne();
+  const uint32_t tenant = store->TenantOf(key);
+  if (Queue({.id = 0, .is_answered = false, .key = key, .tenant = tenant, .record = record})) {
+    store_came.NotifyOne();
+  }
 }
 
 // False: there is no room, or no allowance.
@@ -156,8 +160,8 @@ bool DiskTier::Impl::Queue(WaitingStore waiting) {
   const auto bytes = static_cast<int64_t>(waiting.record.size());
   const MutexLock lock(mu);
   if (waiting_bytes + bytes > options.max_waiting_bytes ||
-      !budget.Take(waiting.key.block.lo ^ static_cast<uint64_t>(waiting.key.group), bytes,
-                   NowUs())) {
+      !budget.Take(waiting.key.block.lo ^ static_cast<uint64_t>(waiting.key.group), waiting.tenant,
+                   bytes, NowUs())) {
     ++num_declined;
     return false;
   }
@@ -206,8 +210,14 @@ TierOutcome DiskTier::Impl::StoreNow(const WaitingStore& waiting) {
       return TierOutcome::kFailed;
     }
   }
-  const Status status = store->Put(waiting.key, waiting.record);
+  const int64_t spared_before = store->spared_bytes();
+  const Status status = store->Put(waiting.key, waiting.tenant, waiting.record);
   write_us += NowUs() - began_us;
+  if (const int64_t spared = store->spared_bytes() - spared_before; spared > 0) {
+    bytes_spared += spared;
+    const MutexLock lock(mu);
+    budget.Spend(spared);
+  }
   if (!status.ok()) {
     OnWriteError(status);
     return TierOutcome::kFailed;
@@ -263,13 +273,17 @@ bool DiskTier::MayHave(const TierKey& key) const {
   return impl_->store->Has(key) && impl_->reading.is_good(NowUs());
 }
 
-void DiskTier::Store(TransferId id, const TierKey& key, std::vector<std::byte> record) {
+void DiskTier::Store(TransferId id, const TierKey& key, uint32_t tenant,
+                     std::vector<std::byte> record) {
   if (impl_->store->Has(key)) {
     impl_->gate.Answer({id, TierOutcome::kDone, {}});  // nothing is written twice
   } else if (!impl_->writing.is_good(NowUs())) {
     impl_->gate.Answer({id, TierOutcome::kFailed, {}});
-  } else if (impl_->Queue(
-                 {.id = id, .is_answered = true, .key = key, .record = std::move(record)})) {
+  } else if (impl_->Queue({.id = id,
+                           .is_answered = true,
+                           .key = key,
+                           .tenant = tenant,
+                           .record = std::move(record)})) {
     impl_->store_came.NotifyOne();
   } else {
     impl_->gate.Answer({id, TierOutcome::kFull, {}});
@@ -307,6 +321,7 @@ TierStats DiskTier::stats() const {
   stats.num_declined = impl_->num_declined;
   stats.bytes_read = impl_->bytes_read;
   stats.bytes_written = impl_->bytes_written;
+  stats.bytes_spared = impl_->bytes_spared;
   stats.read_us = impl_->read_us;
   stats.write_us = impl_->write_us;
   stats.used_bytes = impl_->store->used_bytes();

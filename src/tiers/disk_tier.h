@@ -34,7 +34,8 @@ class DiskTier : public Tier {
   std::string_view name() const override { return "disk"; }
   void Connect(TierListener* listener) override;
   bool MayHave(const TierKey& key) const override;
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override;
+  void Store(TransferId id, const TierKey& key, uint32_t tenant,
+             std::vector<std::byte> record) override;
   void Fetch(TransferId id, const TierKey& key) override;
   void Cancel(TransferId id) override;
   TierStats stats() const override;

@@ -40,7 +40,7 @@ class DiskTierTest : public ::testing::Test {
   }
   TierOutcome Store(uint64_t number) {
     const TransferId id = next_++;
-    tier_->Store(id, KeyOf(number), RecordOf(number));
+    tier_->Store(id, KeyOf(number), 0, RecordOf(number));
     const auto done = answers_.Wait(id);
     EXPECT_TRUE(done.has_value());
     return done ? done->outcome : TierOutcome::kFailed;
@@ -190,7 +190,7 @@ TEST_F(DiskTierTest, ADamagedRecordIsAMissAndCounted) {
   Open();
   for (uint64_t number : {1, 2}) {
     const TransferId id = next_++;
-    tier_->Store(id, KeyOf(number), RecordOf(number + 10));
+    tier_->Store(id, KeyOf(number), 0, RecordOf(number + 10));
     ASSERT_TRUE(answers_.Wait(id).has_value());
     EXPECT_EQ(Fetch(number), TierOutcome::kMissing);
     EXPECT_FALSE(tier_->MayHave(KeyOf(number)));

@@ -74,29 +74,38 @@ std::vector<std::byte> RecordSeal::Seal(const TierKey& key,
   return out;
 }
 
-std::optional<std::vector<std::byte>> RecordSeal::Open(const TierKey& key,
-                                                       std::span<const std::byte> sealed) const {
-  if (sealed.size() < kExtraBytes || !Fits(sealed.size()) || sealed[0] != std::byte{kVersion}) {
-    return std::nullopt;
-  }
+// `out` is as long as the text, and may be where it is.
+bool RecordSeal::Decrypt(const TierKey& key, std::span<const std::byte> sealed,
+                         std::byte* out) const {
+  if (!Fits(sealed.size()) || sealed[0] != std::byte{kVersion}) return false;
   const Context context = NewContext();
-  if (!context) return std::nullopt;
+  if (!context) return false;
   std::array<unsigned char, kTagBytes> tag{};
   std::memcpy(tag.data(), sealed.data() + kTagAt, kTagBytes);
   const auto about = Context21(key);
   const std::span<const std::byte> text = sealed.subspan(kTextAt);
-  std::vector<std::byte> out(text.size());
   int size = 0;
-  const bool is_right =
-      EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(),
-                         Bytes(sealed.data() + kNonceAt)) == 1 &&
-      EVP_DecryptUpdate(context.get(), nullptr, &size, about.data(), about.size()) == 1 &&
-      EVP_DecryptUpdate(context.get(), Bytes(out.data()), &size, Bytes(text.data()),
-                        static_cast<int>(text.size())) == 1 &&
-      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data()) == 1 &&
-      EVP_DecryptFinal_ex(context.get(), Bytes(out.data()) + size, &size) == 1;
-  if (!is_right) return std::nullopt;
+  return EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key_.data(),
+                            Bytes(sealed.data() + kNonceAt)) == 1 &&
+         EVP_DecryptUpdate(context.get(), nullptr, &size, about.data(), about.size()) == 1 &&
+         EVP_DecryptUpdate(context.get(), Bytes(out), &size, Bytes(text.data()),
+                           static_cast<int>(text.size())) == 1 &&
+         EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data()) == 1 &&
+         EVP_DecryptFinal_ex(context.get(), Bytes(out) + size, &size) == 1;
+}
+
+std::optional<std::vector<std::byte>> RecordSeal::Open(const TierKey& key,
+                                                       std::span<const std::byte> sealed) const {
+  if (sealed.size() < kExtraBytes) return std::nullopt;
+  std::vector<std::byte> out(sealed.size() - kExtraBytes);
+  if (!Decrypt(key, sealed, out.data())) return std::nullopt;
   return out;
+}
+
+bool RecordSeal::OpenInPlace(const TierKey& key, std::vector<std::byte>& sealed) const {
+  if (sealed.size() < kExtraBytes || !Decrypt(key, sealed, sealed.data() + kTextAt)) return false;
+  sealed.erase(sealed.begin(), sealed.begin() + kTextAt);
+  return true;
 }
 
 }  // namespace hearth

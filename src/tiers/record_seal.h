@@ -26,8 +26,11 @@ class RecordSeal {
   // None: it was not sealed with this secret under this key, or it was changed since.
   std::optional<std::vector<std::byte>> Open(const TierKey& key,
                                              std::span<const std::byte> sealed) const;
+  // The same in the memory where it is; false: no, and what is there now is worth nothing.
+  bool OpenInPlace(const TierKey& key, std::vector<std::byte>& sealed) const;
 
  private:
+  bool Decrypt(const TierKey& key, std::span<const std::byte> sealed, std::byte* out) const;
   std::array<unsigned char, 32> key_{};
 };
 

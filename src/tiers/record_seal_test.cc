@@ -23,6 +23,9 @@ TEST(RecordSeal, OpensWhatItSealed) {
     const std::vector<std::byte> sealed = seal.Seal(kKey, record);
     ASSERT_EQ(sealed.size(), size + RecordSeal::kExtraBytes);
     EXPECT_EQ(seal.Open(kKey, sealed), record);
+    std::vector<std::byte> same = sealed;
+    EXPECT_TRUE(seal.OpenInPlace(kKey, same));
+    EXPECT_EQ(same, record);
     EXPECT_EQ(RecordSeal("a secret").Open(kKey, sealed), record) << "another process";
   }
 }
@@ -44,10 +47,13 @@ TEST(RecordSeal, RefusesEveryChange) {
       std::vector<std::byte> changed = sealed;
       changed[i] ^= static_cast<std::byte>(1 << bit);
       ASSERT_FALSE(seal.Open(kKey, changed)) << "byte " << i << " bit " << bit;
+      ASSERT_FALSE(seal.OpenInPlace(kKey, changed)) << "byte " << i << " bit " << bit;
     }
   }
   for (size_t size = 0; size < sealed.size(); ++size) {
     ASSERT_FALSE(seal.Open(kKey, std::span(sealed).first(size))) << size;
+    std::vector<std::byte> cut(sealed.begin(), sealed.begin() + static_cast<std::ptrdiff_t>(size));
+    ASSERT_FALSE(seal.OpenInPlace(kKey, cut)) << size;
   }
   std::vector<std::byte> longer = sealed;
   longer.push_back(std::byte{0});

@@ -10,6 +10,7 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -22,7 +23,8 @@
 namespace hearth {
 namespace {
 
-constexpr size_t kReadBytes = 256 << 10;
+// Short replies, and the beginnings of long ones: what comes of those here is copied once more.
+constexpr size_t kReadBytes = 16 << 10;
 constexpr int kReadsAtOnce = 16;  // then somebody else's turn
 
 // False: the time is over.
@@ -276,14 +278,18 @@ int64_t RedisConnection::WriteBytes(const char* data, size_t size) {
   return error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ ? 0 : -1;
 }
 
-int64_t RedisConnection::ReadBytes(char* data, size_t size) {
+int64_t RedisConnection::ReadBytes() {
+  const std::span<char> body = body_.is_open() ? body_.rest() : std::span<char>();
   if (!tls_) {
-    const ssize_t count = recv(fd_, data, size, 0);
+    iovec to[2] = {{body.data(), body.size()}, {in_.data(), in_.size()}};
+    const ssize_t count = body.empty() ? readv(fd_, to + 1, 1) : readv(fd_, to, 2);
     if (count > 0) return count;
     if (count == 0) errno = 0;
     return count < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
   }
-  const int count = SSL_read(tls_.get(), data, static_cast<int>(size));
+  const std::span<char> to = body.empty() ? std::span(in_) : body;
+  const size_t most = std::min(to.size(), size_t{1} << 20);
+  const int count = SSL_read(tls_.get(), to.data(), static_cast<int>(most));
   if (count > 0) return count;
   const int error = SSL_get_error(tls_.get(), count);
   wants_write_ = error == SSL_ERROR_WANT_WRITE;
@@ -303,13 +309,59 @@ Status RedisConnection::WriteSome() {
 
 Status RedisConnection::ReadSome(const std::function<void(RedisReply)>& on_reply) {
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    const int64_t count = ReadBytes(in_.data(), in_.size());
+    const int64_t count = ReadBytes();
     if (count < 0) return tls_ ? TlsError("the connection broke") : Broken("the connection broke");
     if (count == 0) return {};
     num_moved_ += static_cast<uint64_t>(count);
-    if (redisReaderFeed(reader_.get(), in_.data(), static_cast<size_t>(count)) != REDIS_OK) {
+    auto left = static_cast<size_t>(count);
+    if (body_.is_open()) {
+      const size_t in_place = std::min(left, body_.rest().size());
+      body_.Took(in_place);
+      left -= in_place;
+      HEARTH_TRY(TakeBody(on_reply));
+    }
+    HEARTH_TRY(Split({in_.data(), left}, on_reply));
+  }
+  return {};
+}
+
+bool RedisConnection::IsBetweenReplies() const {
+  return reader_->pos == reader_->len && reader_->ridx == -1;
+}
+
+Status RedisConnection::TakeBody(const std::function<void(RedisReply)>& on_reply) {
+  if (!body_.is_whole()) return {};
+  auto bytes = body_.Take();
+  if (!bytes) return Error(Code::kIo, "its reply does not end where it said");
+  RedisReply reply;
+  reply.kind = RedisReply::Kind::kBytes;
+  reply.bytes = *std::move(bytes);
+  on_reply(std::move(reply));
+  return {};
+}
+
+// Long values go to memory of their own, the rest to hiredis.
+Status RedisConnection::Split(std::string_view text,
+                              const std::function<void(RedisReply)>& on_reply) {
+  while (!text.empty()) {
+    if (body_.is_open()) {
+      const size_t count = std::min(text.size(), body_.rest().size());
+      std::memcpy(body_.rest().data(), text.data(), count);
+      body_.Took(count);
+      text.remove_prefix(count);
+      HEARTH_TRY(TakeBody(on_reply));
+      continue;
+    }
+    const bool is_between = IsBetweenReplies();
+    if (const size_t count = is_between ? body_.Begin(text, options_.max_reply_bytes) : 0) {
+      text.remove_prefix(count);
+      continue;
+    }
+    const size_t count = is_between ? RedisReplyBytes(text) : text.size();
+    if (redisReaderFeed(reader_.get(), text.data(), count) != REDIS_OK) {
       return Error(Code::kIo, "its reply: %s", reader_->errstr);
     }
+    text.remove_prefix(count);
     HEARTH_TRY(Parse(on_reply));
   }
   return {};

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "tiers/redis_address.h"
+#include "tiers/redis_body.h"
 struct redisReader;
 namespace hearth {
 
@@ -63,16 +64,21 @@ class RedisConnection {
   Status Ask(std::initializer_list<std::string_view> words, int64_t until_us, RedisReply& reply);
   Status WriteSome();
   Status ReadSome(const std::function<void(RedisReply)>& on_reply);
+  Status Split(std::string_view text, const std::function<void(RedisReply)>& on_reply);
+  Status TakeBody(const std::function<void(RedisReply)>& on_reply);
   Status Parse(const std::function<void(RedisReply)>& on_reply);
+  bool IsBetweenReplies() const;
   // Bytes moved; 0: not now; -1: it is over.
   int64_t WriteBytes(const char* data, size_t size);
-  int64_t ReadBytes(char* data, size_t size);
+  // Into the value under way first, if there is one.
+  int64_t ReadBytes();
 
   const int fd_;
   const RedisConnectOptions options_;
   std::unique_ptr<SSL, decltype(&SSL_free)> tls_;
   std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
   RedisReply parsed_;  // by the reader's callbacks
+  RedisBody body_;     // of a long value, past the reader
   std::vector<char> in_;
   std::string out_;
   size_t sent_ = 0;

@@ -187,6 +187,10 @@ void RedisLink::SendTask(RedisTask task) {
   asked.answer.id = task.id;
   asked.began_us = NowUs();
   asked.num_replies = task.keys.size();
+  if (task.kind == RedisTask::Kind::kInfo) {
+    connection_->Send({"INFO", "memory"});
+    asked.num_replies = 1;
+  }
   for (const TierKey& key : task.keys) {
     const std::string name = RedisNameOf(key);
     if (task.kind == RedisTask::Kind::kGet) {
@@ -222,6 +226,11 @@ void RedisLink::Take(RedisReply reply, Asked& asked) {
       answer.outcome = TierOutcome::kDone;
       answer.has.push_back(reply.kind == Kind::kNumber && reply.number == 1);
       return;
+    case RedisTask::Kind::kInfo:
+      if (reply.kind != Kind::kBytes) return;  // it may be forbidden
+      answer.outcome = TierOutcome::kDone;
+      answer.record = std::move(reply.bytes);
+      return;
     case RedisTask::Kind::kSet:
       if (reply.kind == Kind::kText) {
         answer.outcome = TierOutcome::kDone;
@@ -233,11 +242,10 @@ void RedisLink::Take(RedisReply reply, Asked& asked) {
       if (reply.kind == Kind::kNone) {
         answer.outcome = TierOutcome::kMissing;
       } else if (reply.kind == Kind::kBytes) {
-        auto record = options_.seal->Open(answer.keys[0], reply.bytes);
-        answer.is_corrupt = !record;
         answer.num_bytes = static_cast<int64_t>(reply.bytes.size());
-        answer.outcome = record ? TierOutcome::kDone : TierOutcome::kMissing;
-        if (record) answer.record = std::move(*record);
+        answer.is_corrupt = !options_.seal->OpenInPlace(answer.keys[0], reply.bytes);
+        answer.outcome = answer.is_corrupt ? TierOutcome::kMissing : TierOutcome::kDone;
+        if (!answer.is_corrupt) answer.record = std::move(reply.bytes);
       }
       return;
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiers/redis_tier.h"
 
+#include <charconv>
 #include <utility>
 
 #include "base/mix.h"
+#include "tiers/now.h"
 
 namespace hearth {
 namespace {
@@ -13,6 +15,17 @@ uint64_t NumberOf(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return MixBits(hash);
+}
+
+// What follows `name` at the beginning of a line of INFO; 0: no number does.
+int64_t NumberIn(const std::vector<std::byte>& info, std::string_view name) {
+  const std::string_view text(reinterpret_cast<const char*>(info.data()), info.size());
+  const size_t at = text.find("\n" + std::string(name));
+  if (at == std::string_view::npos) return 0;
+  const std::string_view rest = text.substr(at + 1 + name.size());
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  return error == std::errc() && number > 0 ? number : 0;
 }
 
 }  // namespace
@@ -31,15 +44,16 @@ size_t RedisTier::ServerOf(const TierKey& key, const std::vector<uint64_t>& name
   return best;
 }
 
-RedisTier::RedisTier(const RedisTierOptions& options) : options_(options) {
+RedisTier::RedisTier(const RedisTierOptions& options)
+    : options_(options), budget_(0, options.turnover_us) {
   for (const RedisAddress& address : options.servers) names_.push_back(NumberOf(address.name()));
   // What goes wrong is told once: the connection for stores is to the same server.
   RedisLinkOptions silent = options.link;
   silent.say = nullptr;
   const auto answer = [this](RedisAnswer came) { OnAnswer(std::move(came)); };
   for (const RedisAddress& address : options.servers) {
-    servers_.push_back({std::make_unique<RedisLink>(address, options.link, answer),
-                        std::make_unique<RedisLink>(address, silent, answer)});
+    servers_.push_back({.fetches = std::make_unique<RedisLink>(address, options.link, answer),
+                        .stores = std::make_unique<RedisLink>(address, silent, answer)});
   }
 }
 
@@ -111,9 +125,57 @@ bool RedisTier::Ask(TransferId id, const std::vector<TierKey>& keys) {
   return true;
 }
 
-void RedisTier::Store(TransferId id, const TierKey& key, std::vector<std::byte> record) {
+// Before something is stored, now and then. Who stores nothing need not know.
+void RedisTier::AskSizes() {
+  if (options_.info_us == 0) return;
+  const int64_t now_us = NowUs();
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    {
+      const MutexLock lock(mu_);
+      int64_t& at_us = servers_[i].asked_at_us;
+      if (at_us > 0 && now_us - at_us < options_.info_us) continue;
+      at_us = now_us;
+    }
+    RedisTask task;
+    task.kind = RedisTask::Kind::kInfo;
+    task.id = i;
+    servers_[i].stores->Push(std::move(task));
+  }
+}
+
+void RedisTier::OnInfo(const RedisAnswer& answer) {
+  if (answer.outcome != TierOutcome::kDone || answer.id >= servers_.size()) return;
+  const MutexLock lock(mu_);
+  Server& server = servers_[answer.id];
+  server.used_bytes = NumberIn(answer.record, "used_memory:");
+  server.max_bytes = NumberIn(answer.record, "maxmemory:");
+  double all = 0;
+  for (const Server& each : servers_) {
+    if (each.max_bytes == 0) return budget_.Resize(0);  // there is no telling how much is a share
+    all += static_cast<double>(each.max_bytes);
+  }
+  budget_.Resize(kTenantShare * all);
+}
+
+bool RedisTier::MayWrite(uint32_t tenant, int64_t bytes) {
+  const MutexLock lock(mu_);
+  if (!budget_.is_bounded()) return true;
+  const int64_t now_us = NowUs();
+  if (!budget_.Has(tenant, now_us)) return false;
+  budget_.Spend(tenant, bytes, now_us);
+  return true;
+}
+
+void RedisTier::Store(TransferId id, const TierKey& key, uint32_t tenant,
+                      std::vector<std::byte> record) {
   if (IsKnown(key)) {
     gate_.Answer({id, TierOutcome::kDone, {}});
+    return;
+  }
+  AskSizes();
+  if (!MayWrite(tenant, static_cast<int64_t>(record.size()))) {
+    ++num_declined_;
+    gate_.Answer({id, TierOutcome::kFull, {}});
     return;
   }
   RedisTask task;
@@ -150,6 +212,8 @@ void RedisTier::OnAnswer(RedisAnswer answer) {
       return OnFetched(std::move(answer));
     case RedisTask::Kind::kSet:
       return OnStored(answer);
+    case RedisTask::Kind::kInfo:
+      return OnInfo(answer);
   }
 }
 
@@ -204,7 +268,11 @@ TierStats RedisTier::stats() const {
   stats.bytes_written = bytes_written_;
   stats.read_us = read_us_;
   stats.write_us = write_us_;
+  stats.num_records = -1;
+  const MutexLock lock(mu_);
   for (const Server& server : servers_) {
+    stats.used_bytes += server.used_bytes;
+    stats.capacity_bytes += server.max_bytes;
     stats.is_reading = stats.is_reading && server.fetches->is_up();
     stats.is_writing = stats.is_writing && server.stores->is_up();
   }

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "kv/tenant_shares.h"
 #include "kv/tier.h"
 #include "tiers/listener_gate.h"
 #include "tiers/redis_link.h"
@@ -20,6 +21,10 @@ struct RedisTierOptions {
   std::vector<RedisAddress> servers;
   RedisLinkOptions link;
   size_t max_known = 1'000'000;  // keys that are remembered as being there; about 60 bytes each
+  // A tenant may write its share of all servers' memory in this time, while others write as well.
+  // They forget what nobody uses, whoever's it is: this is what a client can do about that.
+  int64_t turnover_us = int64_t{3600} * 1'000'000;
+  int64_t info_us = 60'000'000;  // servers are asked so often how large they are; 0: never
 };
 
 class RedisTier : public Tier {
@@ -33,7 +38,8 @@ class RedisTier : public Tier {
   bool MayHave(const TierKey& key) const override;
   bool Wants(const TierKey& key) const override;
   bool Ask(TransferId id, const std::vector<TierKey>& keys) override;
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override;
+  void Store(TransferId id, const TierKey& key, uint32_t tenant,
+             std::vector<std::byte> record) override;
   void Fetch(TransferId id, const TierKey& key) override;
   void Cancel(TransferId id) override;
   TierStats stats() const override;
@@ -50,6 +56,8 @@ class RedisTier : public Tier {
   // Two connections: what is stored, in megabytes, does not delay what somebody waits for.
   struct Server {
     std::unique_ptr<RedisLink> fetches, stores;
+    // As the server says; 0: it does not, or has no bound.
+    int64_t used_bytes = 0, max_bytes = 0, asked_at_us = 0;
   };
 
   const Server& ServerOf(const TierKey& key) const { return servers_[ServerOf(key, names_)]; }
@@ -60,6 +68,9 @@ class RedisTier : public Tier {
   void OnAsked(const RedisAnswer& answer);
   void OnFetched(RedisAnswer answer);
   void OnStored(const RedisAnswer& answer);
+  void OnInfo(const RedisAnswer& answer);
+  void AskSizes();
+  bool MayWrite(uint32_t tenant, int64_t bytes);
 
   const RedisTierOptions options_;
   ListenerGate gate_;
@@ -70,6 +81,7 @@ class RedisTier : public Tier {
   std::unordered_set<TierKey, Hash> known_ HEARTH_GUARDED_BY(mu_);
   std::deque<TierKey> known_order_ HEARTH_GUARDED_BY(mu_);           // the oldest first
   std::unordered_map<TransferId, int> asks_ HEARTH_GUARDED_BY(mu_);  // servers yet to answer
+  TenantBudget budget_ HEARTH_GUARDED_BY(mu_);
   std::vector<uint64_t> names_;  // a number for each server's name
   std::vector<Server> servers_;  // last: their threads use all the rest
 };

@@ -16,6 +16,7 @@
 #include <map>
 #include <thread>
 
+#include "testing/real_redis.h"
 #include "testing/temp_dir.h"
 
 extern char** environ;
@@ -24,6 +25,8 @@ namespace hearth {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::RealRedis;
+using testing::Until;
 
 TierKey KeyOf(uint64_t number) { return {{number * 0x9e3779b97f4a7c15u, number}, 0}; }
 
@@ -31,15 +34,6 @@ std::vector<std::byte> RecordOf(uint64_t number, size_t size = 5000) {
   std::vector<std::byte> bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(number * 31 + i * 7);
   return bytes;
-}
-
-bool Until(const std::function<bool()>& is_true) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!is_true()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 class Heard : public TierListener {
@@ -63,45 +57,6 @@ class Heard : public TierListener {
  private:
   Mutex mu_;
   std::map<TransferId, std::vector<TierDone>> done_ HEARTH_GUARDED_BY(mu_);
-};
-
-// A server on a unix socket, without files.
-class RealRedis {
- public:
-  RealRedis(std::string socket, std::vector<std::string> more = {})
-      : socket_(std::move(socket)), more_(std::move(more)) {
-    Start();
-  }
-  ~RealRedis() { Stop(); }
-  void Start() {
-    std::vector<std::string> words = {
-        "redis-server", "--port", "0",           "--unixsocket", socket_,      "--save", "",
-        "--appendonly", "no",     "--daemonize", "no",           "--loglevel", "warning"};
-    words.insert(words.end(), more_.begin(), more_.end());
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1, 0);
-    ASSERT_EQ(posix_spawnp(&pid_, "redis-server", &actions, nullptr, arguments.data(), environ), 0)
-        << "redis-server is not installed: ./dev setup";
-    posix_spawn_file_actions_destroy(&actions);
-    ASSERT_TRUE(Until([&] { return access(socket_.c_str(), F_OK) == 0; }));
-  }
-  void Stop() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    unlink(socket_.c_str());
-    pid_ = 0;
-  }
-  void Signal(int number) { kill(pid_, number); }
-
- private:
-  const std::string socket_;
-  const std::vector<std::string> more_;
-  pid_t pid_ = 0;
 };
 
 class RedisTierTest : public ::testing::Test {
@@ -143,7 +98,7 @@ class RedisTierTest : public ::testing::Test {
   }
   TierOutcome Put(RedisTier& tier, uint64_t number, size_t size = 5000) {
     const TransferId id = next_++;
-    tier.Store(id, KeyOf(number), RecordOf(number, size));
+    tier.Store(id, KeyOf(number), 0, RecordOf(number, size));
     return heard_.Of(id).outcome;
   }
   TierDone Get(RedisTier& tier, uint64_t number) {
@@ -298,12 +253,40 @@ TEST_F(RedisTierTest, AFullServerRefusesAndServingGoesOn) {
   EXPECT_GT(tier->stats().num_declined, 0u);
 }
 
+TEST_F(RedisTierTest, SaysHowLargeTheServersAre) {
+  const RealRedis redis(Socket(), {"--maxmemory", "64mb"});
+  const auto tier = Open(Options({"unix://" + Socket()}));
+  EXPECT_EQ(tier->stats().capacity_bytes, 0) << "nobody asked";
+  Put(*tier, 1);
+  EXPECT_TRUE(Until([&] { return tier->stats().capacity_bytes == 64 << 20; }));
+  EXPECT_GT(tier->stats().used_bytes, 0);
+  EXPECT_EQ(tier->stats().num_records, -1);
+}
+
+TEST_F(RedisTierTest, BesideOthersATenantWritesItsShareAndNoMore) {
+  const RealRedis redis(Socket(), {"--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"});
+  const auto tier = Open(Options({"unix://" + Socket()}));
+  const auto put = [&](uint64_t number, uint32_t tenant) {
+    tier->Store(next_, KeyOf(number), tenant, RecordOf(number, 100'000));
+    return heard_.Of(next_++).outcome;
+  };
+  ASSERT_EQ(put(1, 7), TierOutcome::kDone);
+  ASSERT_TRUE(Until([&] { return tier->stats().capacity_bytes > 0; }));
+  ASSERT_EQ(put(2, 7), TierOutcome::kDone);
+  int num_stored = 0;
+  for (uint64_t i = 100; i < 200; ++i) num_stored += put(i, 8) == TierOutcome::kDone;
+  EXPECT_GE(num_stored, 40) << "half of 8 MiB";
+  EXPECT_LE(num_stored, 45);
+  EXPECT_EQ(put(3, 7), TierOutcome::kDone) << "the other one's share is its own";
+  EXPECT_GT(tier->stats().num_declined, 50u);
+}
+
 TEST_F(RedisTierTest, ManyAtOnce) {
   const RealRedis redis(Socket());
   const auto tier = Open(Options({"unix://" + Socket()}));
   std::vector<TransferId> ids;
   for (uint64_t i = 1; i <= 300; ++i) {
-    tier->Store(next_, KeyOf(i), RecordOf(i, 50'000));
+    tier->Store(next_, KeyOf(i), 0, RecordOf(i, 50'000));
     ids.push_back(next_++);
   }
   for (const TransferId id : ids) ASSERT_EQ(heard_.Of(id).outcome, TierOutcome::kDone);
@@ -391,6 +374,7 @@ TEST_F(RedisTierTest, NothingThatAServerSaysIsBelieved) {
     Liar liar(socket, lies[i]);
     RedisTierOptions options = Options({"unix://" + socket});
     options.link.connect.max_reply_bytes = 1 << 20;
+    options.info_us = 0;  // it answers what comes together once
     const auto tier = Open(options);
     for (int round = 0; round < 3; ++round) {
       const TierDone done = Get(*tier, 1);

@@ -34,6 +34,7 @@ TierStack::TierStack(std::vector<std::unique_ptr<Tier>> tiers) : next_own_(kFirs
     auto level = std::make_unique<Level>();
     level->stack = this;
     level->number = levels_.size();
+    level->num_parts = static_cast<int>(tier->parts().size());
     level->tier = std::move(tier);
     levels_.push_back(std::move(level));
   }
@@ -50,6 +51,15 @@ bool TierStack::MayHave(const TierKey& key) const {
 
 bool TierStack::Wants(const TierKey& key) const {
   return std::ranges::any_of(levels_, [&](const auto& level) { return level->tier->Wants(key); });
+}
+
+int TierStack::PartOf(const TierKey& key) const {
+  int before = 0;
+  for (const auto& level : levels_) {
+    if (const int part = level->tier->PartOf(key); part >= 0) return before + part;
+    before += level->num_parts;
+  }
+  return -1;
 }
 
 // Each level is asked for what no nearer one has.
@@ -84,7 +94,8 @@ bool TierStack::Ask(TransferId id, const std::vector<TierKey>& keys) {
   return is_asked;
 }
 
-void TierStack::Store(TransferId id, const TierKey& key, std::vector<std::byte> record) {
+void TierStack::Store(TransferId id, const TierKey& key, uint32_t tenant,
+                      std::vector<std::byte> record) {
   std::vector<Tier*> wanting;
   for (const auto& level : levels_) {
     if (level->tier->Wants(key)) wanting.push_back(level->tier.get());
@@ -97,8 +108,8 @@ void TierStack::Store(TransferId id, const TierKey& key, std::vector<std::byte> 
     const MutexLock lock(mu_);
     stores_[id].num_pending = static_cast<int>(wanting.size());
   }
-  for (size_t i = 0; i + 1 < wanting.size(); ++i) wanting[i]->Store(id, key, record);
-  wanting.back()->Store(id, key, std::move(record));
+  for (size_t i = 0; i + 1 < wanting.size(); ++i) wanting[i]->Store(id, key, tenant, record);
+  wanting.back()->Store(id, key, tenant, std::move(record));
 }
 
 bool TierStack::FetchFrom(size_t level, TransferId id, const TierKey& key) {
@@ -170,8 +181,9 @@ void TierStack::OnFetched(size_t level, const TierKey& key, TierDone done) {
     const MutexLock lock(mu_);
     if (fetches_.erase(done.id) == 0) return;  // cancelled meanwhile
   }
+  // Whose it is the further tier does not say: a copy counts against nobody in particular.
   for (size_t i = 0; i < level && done.outcome == TierOutcome::kDone; ++i) {
-    if (levels_[i]->tier->Wants(key)) levels_[i]->tier->Store(next_own_++, key, done.record);
+    if (levels_[i]->tier->Wants(key)) levels_[i]->tier->Store(next_own_++, key, 0, done.record);
   }
   gate_.Answer(std::move(done));
 }
@@ -194,9 +206,10 @@ TierStats TierStack::stats() const {
     sum.num_declined += part.stats.num_declined;
     sum.bytes_read += part.stats.bytes_read;
     sum.bytes_written += part.stats.bytes_written;
+    sum.bytes_spared += part.stats.bytes_spared;
     sum.used_bytes += part.stats.used_bytes;
     sum.capacity_bytes += part.stats.capacity_bytes;
-    sum.num_records += part.stats.num_records;
+    sum.num_records += std::max<int64_t>(0, part.stats.num_records);
   }
   return sum;
 }

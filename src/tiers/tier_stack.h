@@ -21,9 +21,11 @@ class TierStack : public Tier {
   std::string_view name() const override { return "stack"; }
   void Connect(TierListener* listener) override { gate_.Connect(listener); }
   bool MayHave(const TierKey& key) const override;
+  int PartOf(const TierKey& key) const override;
   bool Wants(const TierKey& key) const override;
   bool Ask(TransferId id, const std::vector<TierKey>& keys) override;
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override;
+  void Store(TransferId id, const TierKey& key, uint32_t tenant,
+             std::vector<std::byte> record) override;
   void Fetch(TransferId id, const TierKey& key) override;
   void Cancel(TransferId id) override;
   TierStats stats() const override;  // the sum
@@ -34,6 +36,7 @@ class TierStack : public Tier {
     void OnTransfer(TierDone done) override { stack->OnLevel(number, std::move(done)); }
     TierStack* stack = nullptr;
     size_t number = 0;
+    int num_parts = 1;
     std::unique_ptr<Tier> tier;
   };
   struct Whole {

@@ -27,7 +27,8 @@ class HandTier : public Tier {
     asks.push_back(id);
     return true;
   }
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override {
+  void Store(TransferId id, const TierKey& key, uint32_t /*tenant*/,
+             std::vector<std::byte> record) override {
     records[key] = std::move(record);
     stores.push_back(id);
   }
@@ -112,19 +113,19 @@ TEST_F(TierStackTest, NobodyHasIt) {
 TEST_F(TierStackTest, AStoreGoesToAllThatWantIt) {
   near_->records[kKey] = RecordOf(1);
   EXPECT_TRUE(stack_->Wants(kKey)) << "the far one does";
-  stack_->Store(1, kKey, RecordOf(1));
+  stack_->Store(1, kKey, 0, RecordOf(1));
   EXPECT_TRUE(near_->stores.empty());
   ASSERT_EQ(far_->stores.size(), 1u);
   far_->Answer(1, TierOutcome::kDone);
   ASSERT_EQ(done_.size(), 1u);
   EXPECT_FALSE(stack_->Wants(kKey));
-  stack_->Store(2, kOther, RecordOf(2));
+  stack_->Store(2, kOther, 0, RecordOf(2));
   near_->Answer(2, TierOutcome::kDone);
   EXPECT_EQ(done_.size(), 1u) << "the far one has not said";
   far_->Answer(2, TierOutcome::kFailed);
   ASSERT_EQ(done_.size(), 2u);
   EXPECT_EQ(done_[1].outcome, TierOutcome::kDone) << "one of them has it";
-  stack_->Store(3, kOther, RecordOf(2));
+  stack_->Store(3, kOther, 0, RecordOf(2));
   ASSERT_EQ(done_.size(), 3u) << "all have it";
 }
 

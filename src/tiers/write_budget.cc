@@ -28,12 +28,13 @@ void WriteBudget::Remember(uint64_t name) {
   }
 }
 
-bool WriteBudget::Take(uint64_t name, int64_t bytes, int64_t now_us) {
+bool WriteBudget::Take(uint64_t name, uint32_t tenant, int64_t bytes, int64_t now_us) {
   Refill(now_us);
   const bool is_plenty = left_ >= allowance_.burst_bytes / 2;
-  const bool may = left_ > 0 && (is_plenty || WasRefused(name));
+  const bool may = left_ > 0 && (is_plenty || (WasRefused(name) && tenants_.Has(tenant, now_us)));
   if (may) {
     left_ -= static_cast<double>(bytes);  // below nothing at most by one record
+    tenants_.Spend(tenant, bytes, now_us);
   } else {
     Remember(name);
   }

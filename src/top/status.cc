@@ -114,9 +114,10 @@ TopStatus ReadTopStatus(const Json& json) {
                       group.Count("block_bytes")});
   });
   from.In("tier").Each("parts", [&](const Members& tier) {
-    out.tiers.push_back({tier.Text("name"), tier.Count("used_bytes"), tier.Count("capacity_bytes"),
-                         tier.Count("hits"), tier.Count("misses"),
-                         tier.Count("corrupt") + tier.Count("failed")});
+    out.tiers.push_back(
+        {tier.Text("name"), tier.Count("used_bytes"), tier.Count("capacity_bytes"),
+         tier.Count("hits"), tier.Count("misses"), tier.Count("corrupt") + tier.Count("failed"),
+         tier.In("missed_prompts").Count("late"), tier.In("missed_prompts").Count("slower")});
   });
   from.Each("turns", [&](const Members& end) {
     out.ends.push_back({end.Count("status"), end.Count("count"), end.Text("code")});

@@ -26,6 +26,7 @@ struct TopBlocks {
 struct TopTier {
   std::string name;
   int64_t used_bytes = 0, capacity_bytes = 0, hits = 0, misses = 0, errors = 0;
+  int64_t late = 0, slower = 0;  // prompts that did without it: it was not in time, or not worth it
 };
 
 struct TopEnds {

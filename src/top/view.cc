@@ -196,6 +196,8 @@ std::string DrawTier(const TopTier& tier, const TopView& view) {
   if (tier.errors > 0) line.Add("  " + ShortCount(tier.errors) + " errors,", Ink::kWarn);
   line.Add(tier.errors > 0 ? " " : "  ")
       .Add(ShortCount(tier.hits) + " hits, " + ShortCount(tier.misses) + " misses");
+  if (tier.late > 0) line.Add(", " + ShortCount(tier.late) + " late", Ink::kWarn);
+  if (tier.slower > 0) line.Add(", " + ShortCount(tier.slower) + " slower", Ink::kDim);
   return line.Take();
 }
 

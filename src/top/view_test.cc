@@ -194,13 +194,14 @@ TEST(TopView, AnEmptyAnswerIsAnEmptyPicture) {
 TEST(TopView, ACacheOnDiskHasALine) {
   const Json json = *ParseJson(R"({"tier": {"parts": [{"name": "disk", "misses": 3,
     "used_bytes": 1073741824, "capacity_bytes": 4294967296, "hits": 12345, "corrupt": 0,
-    "failed": 0}, {"name": "shared", "hits": 77, "misses": 1}]}})");
+    "failed": 0}, {"name": "shared", "hits": 77, "misses": 1,
+    "missed_prompts": {"absent": 9, "late": 4, "slower": 2}}]}})");
   const std::string drawn = Joined(DrawTop(ReadTopStatus(json), TopView()));
   EXPECT_THAT(drawn, HasSubstr("KV disk"));
   EXPECT_THAT(drawn, HasSubstr("1.0 GiB of 4.0 GiB"));
   EXPECT_THAT(drawn, HasSubstr("  12k hits, 3 misses"));
   EXPECT_THAT(drawn, HasSubstr("KV shared"));
-  EXPECT_THAT(drawn, HasSubstr("  77 hits, 1 misses"));
+  EXPECT_THAT(drawn, HasSubstr("  77 hits, 1 misses, 4 late, 2 slower"));
   const Json sick = *ParseJson(
       R"({"tier": {"parts": [{"name": "disk", "capacity_bytes": 9, "hits": 5, "corrupt": 1,
           "failed": 1}]}})");

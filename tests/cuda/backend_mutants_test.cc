@@ -17,18 +17,18 @@ struct Bug {
   const char* what;
 };
 constexpr Bug kBugs[] = {
-    {180, "results are read before the event is waited for"},
-    {181, "the plan of a step is copied after its launches"},
-    {182, "a block table is read one entry too far"},
-    {183, "every layer reads the tables of the first group"},
-    {184, "copies of blocks share their host memory"},
-    {185, "the event is recorded before the rows are copied"},
-    {186, "the last layer's result is not added"},
-    {187, "experts multiply all rows"},
-    {188, "every piece of rows is the first"},
-    {189, "every piece of tokens attends from the first place"},
-    {190, "a refused launch is forgotten"},
-    {191, "a window's table counts from its first entry"},
+    {210, "results are read before the event is waited for"},
+    {211, "the plan of a step is copied after its launches"},
+    {212, "a block table is read one entry too far"},
+    {213, "every layer reads the tables of the first group"},
+    {214, "copies of blocks share their host memory"},
+    {215, "the event is recorded before the rows are copied"},
+    {216, "the last layer's result is not added"},
+    {217, "experts multiply all rows"},
+    {218, "every piece of rows is the first"},
+    {219, "every piece of tokens attends from the first place"},
+    {220, "a refused launch is forgotten"},
+    {221, "a window's table counts from its first entry"},
 };
 
 // One step after a refused launch must tell it.

@@ -196,7 +196,8 @@ class ToyTier : public Tier {
     const std::lock_guard lock(disk_.mutex);
     return disk_.records.contains(key);
   }
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override {
+  void Store(TransferId id, const TierKey& key, uint32_t /*tenant*/,
+             std::vector<std::byte> record) override {
     thread_.Do([this, id, key, record] {
       {
         const std::lock_guard lock(disk_.mutex);

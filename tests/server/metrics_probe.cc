@@ -31,7 +31,7 @@ class EmptyTier : public Tier {
   std::string_view name() const override { return "disk"; }
   void Connect(TierListener* listener) override { listener_ = listener; }
   bool MayHave(const TierKey&) const override { return false; }
-  void Store(TransferId id, const TierKey&, std::vector<std::byte>) override {
+  void Store(TransferId id, const TierKey&, uint32_t, std::vector<std::byte>) override {
     if (listener_ != nullptr) listener_->OnTransfer({id, TierOutcome::kFull, {}});
   }
   void Fetch(TransferId id, const TierKey&) override {

@@ -82,6 +82,11 @@ void Hunt(int mutant, Progress& progress) {
     if (seed % 20 == 10) play(Family::kLongPrompt, seed);
     if (seed % 20 == 5) play(Family::kShare, seed);
     if (seed % 20 == 15) play(Family::kQuiet, seed);
+    if (seed % 20 == 1) play(Family::kTier, seed);
+    if (seed % 20 == 2) play(Family::kSlowTier, seed);
+    if (seed % 20 == 3) play(Family::kInLine, seed);
+    if (seed % 20 == 4) play(Family::kBelow, seed);
+    if (seed % 20 == 6) play(Family::kQuota, seed);
   }
   _exit(0);
 }

@@ -24,6 +24,14 @@ SimScenario Make(Family family, uint64_t seed) {
       return PromptsAtOnceScenario(seed);
     case Family::kTier:
       return TierScenario(seed);
+    case Family::kSlowTier:
+      return SlowTierScenario(seed);
+    case Family::kInLine:
+      return InLineScenario(seed);
+    case Family::kBelow:
+      return BelowScenario(seed);
+    case Family::kQuota:
+      return QuotaScenario(seed);
   }
   return RandomScenario(seed);
 }
@@ -114,6 +122,59 @@ std::string CheckTier(const SimScenario& scenario, const SimOutcome& outcome) {
   return Printf("of %.0f tokens %.0f were found, %.0f of them in the tier", could, found, loaded);
 }
 
+// A tier that computing is faster than is left alone soon: few wait for it.
+std::string CheckSlowTier(const SimScenario& scenario, const SimOutcome& outcome) {
+  int waited = 0, count = 0;
+  for (size_t i = 0; i < scenario.clients.size(); ++i) {
+    if (scenario.clients[i].follows < 0) continue;
+    ++count;
+    waited += outcome.fates[i].record.loading_us > 0;
+  }
+  if (waited <= count / 3) return {};
+  return Printf("%d of %d waited for a tier that is slower than computing", waited, count);
+}
+
+// Who is in line is fetched for meanwhile: the second half of the clients finds its blocks, and few
+// of it wait for them when their turn comes.
+std::string CheckInLine(const SimScenario& scenario, const SimOutcome& outcome) {
+  const size_t half = scenario.clients.size() / 2;
+  int loaded = 0, waited = 0;
+  for (size_t i = half; i < scenario.clients.size(); ++i) {
+    loaded += outcome.fates[i].record.num_loaded > 0;
+    waited += outcome.fates[i].record.loading_us > 0;
+  }
+  const auto count = static_cast<int>(half);
+  if (loaded >= count * 2 / 3 && waited <= count / 3) return {};
+  return Printf("of %d in line %d were fetched for, and %d waited for it at their turn", count,
+                loaded, waited);
+}
+
+// Blocks that no tier has stay in memory longer than those that can be fetched.
+std::string CheckBelow(const SimScenario& scenario, const SimOutcome& outcome) {
+  double found[3] = {}, could[3] = {};
+  for (size_t i = 12; i < scenario.clients.size(); ++i) {
+    const uint32_t tenant = scenario.clients[i].request.domain.tenant;
+    could[tenant] += static_cast<double>(outcome.fates[i - 12].prompt.size());
+    found[tenant] += outcome.fates[i].record.num_cached;
+  }
+  if (found[2] >= 0.5 * could[2] && found[1] >= 0.8 * could[1]) return {};
+  return Printf("found %.2f of what the tier has, and %.2f of what memory alone has",
+                found[1] / could[1], found[2] / could[2]);
+}
+
+// A flood of another tenant does not push out of the tier what is one's own.
+std::string CheckQuota(const SimScenario& scenario, const SimOutcome& outcome) {
+  double found = 0, could = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t again = scenario.clients.size() - 4 + i;
+    could += static_cast<double>(outcome.fates[again].prompt.size());
+    found += outcome.fates[again].record.num_loaded;
+  }
+  // Some goes from memory before a step had time to store it.
+  if (found >= 0.3 * could) return {};
+  return Printf("found %.2f of what was stored before the flood", found / could);
+}
+
 // Whoever asks for more gets no more: tokens computed for either tenant while both had requests.
 std::string CheckShare(const SimOutcome& outcome) {
   double tokens[3] = {};
@@ -141,8 +202,8 @@ double QuietUs(const SimOutcome& outcome) {
 }  // namespace
 
 const char* NameOf(Family family) {
-  constexpr const char* kNames[] = {"random", "starvation", "long",    "chat",
-                                    "quiet",  "share",      "prompts", "tier"};
+  constexpr const char* kNames[] = {"random",  "starvation", "long", "chat",   "quiet", "share",
+                                    "prompts", "tier",       "slow", "inline", "below", "quota"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -197,6 +258,10 @@ SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace)
   if (family == Family::kLongPrompt) result.failure = CheckLongPrompt(scenario, outcome);
   if (family == Family::kChat) result.failure = CheckChat(scenario, outcome);
   if (family == Family::kTier) result.failure = CheckTier(scenario, outcome);
+  if (family == Family::kSlowTier) result.failure = CheckSlowTier(scenario, outcome);
+  if (family == Family::kInLine) result.failure = CheckInLine(scenario, outcome);
+  if (family == Family::kBelow) result.failure = CheckBelow(scenario, outcome);
+  if (family == Family::kQuota) result.failure = CheckQuota(scenario, outcome);
   if (family == Family::kShare) result.failure = CheckShare(outcome);
   if (family == Family::kQuiet) {
     for (const Neighbour neighbour : {Neighbour::kNone, Neighbour::kPolite, Neighbour::kFlood}) {

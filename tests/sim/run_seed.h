@@ -16,11 +16,16 @@ enum class Family : uint8_t {
   kQuiet,
   kShare,
   kPrompts,
-  kTier
+  kTier,
+  kSlowTier,
+  kInLine,
+  kBelow,
+  kQuota
 };
 inline constexpr Family kFamilies[] = {Family::kRandom,  Family::kStarvation, Family::kLongPrompt,
                                        Family::kChat,    Family::kQuiet,      Family::kShare,
-                                       Family::kPrompts, Family::kTier};
+                                       Family::kPrompts, Family::kTier,       Family::kSlowTier,
+                                       Family::kInLine,  Family::kBelow,      Family::kQuota};
 const char* NameOf(Family family);
 
 // What the seeds met, to show that the promises were put to the test.

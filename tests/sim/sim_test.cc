@@ -138,10 +138,11 @@ int Run(const Flags& flags) {
 int main(int argc, char** argv) {
   hearth::testing::Flags flags;
   if (!hearth::testing::ReadFlags(argc, argv, flags)) {
-    std::fprintf(
-        stderr,
-        "usage: sim_test [random|starvation|long|chat|quiet|share|prompts] [--first N] [--count N] "
-        "[--every N] [--seed N] [--trace]\n");
+    std::fprintf(stderr,
+                 "usage: sim_test "
+                 "[random|starvation|long|chat|quiet|share|prompts|tier|slow|inline|below|quota] "
+                 "[--first N] [--count N] "
+                 "[--every N] [--seed N] [--trace]\n");
     return 2;
   }
   signal(SIGABRT, hearth::testing::OnAbort);

@@ -88,7 +88,7 @@ void FillOnce(DiskTier& tier, TierAnswers& answers, uint64_t first, uint64_t cou
   static TransferId next = TransferId{1} << 40;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t number = (first + i) % kNumbers;
-    tier.Store(next, KeyOf(number), RecordOf(number));
+    tier.Store(next, KeyOf(number), 0, RecordOf(number));
     if (!answers.Wait(next++)) Fail("a store without an answer");
   }
 }

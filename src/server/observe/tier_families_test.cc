@@ -16,6 +16,7 @@ using ::testing::Not;
 EngineSnapshot WithTier() {
   EngineSnapshot snapshot;
   snapshot.tier = TierCounts{.loading = 1, .num_loads = 9, .num_loads_used = 7, .num_not_worth = 2};
+  snapshot.tier->misses = {{"disk", {0, 5, 0, 0, 1, 0}}, {"shared", {0, 5, 0, 6, 0, 0}}};
   TierStats stats;
   stats.num_hits = 40;
   stats.num_misses = 3;
@@ -25,6 +26,7 @@ EngineSnapshot WithTier() {
   stats.num_declined = 4;
   stats.bytes_read = 4000;
   stats.bytes_written = 5000;
+  stats.bytes_spared = 70;
   stats.read_us = 1'500'000;
   stats.write_us = 250'000;
   stats.used_bytes = 6000;
@@ -53,6 +55,10 @@ TEST(TierFamilies, SayWhatTheTierDid) {
                            "hearth_tier_loads_total{result=\"nothing\"} 2\n",
                            "hearth_tier_loads_total{result=\"computed\"} 2\n",
                            "hearth_tier_fetches_total{tier=\"shared\",result=\"hit\"} 11\n",
+                           "hearth_tier_missed_prompts_total{tier=\"disk\",why=\"absent\"} 5\n",
+                           "hearth_tier_missed_prompts_total{tier=\"disk\",why=\"lost\"} 1\n",
+                           "hearth_tier_missed_prompts_total{tier=\"shared\",why=\"late\"} 6\n",
+                           "hearth_tier_bytes_total{tier=\"disk\",direction=\"rewrite\"} 70\n",
                            "hearth_tier_used_bytes{tier=\"disk\"} 6000\n",
                            "hearth_tier_capacity_bytes{tier=\"disk\"} 9000\n",
                            "hearth_tier_blocks{tier=\"disk\"} 45\n",

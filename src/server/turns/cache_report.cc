@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/turns/cache_report.h"
 
+#include <algorithm>
+
 #include "base/result.h"
 
 namespace hearth {
@@ -27,14 +29,32 @@ std::string Told(const KvMiss& miss) {
 void CacheReport::Add(const RequestRecord& record) {
   cached_tokens += record.num_cached;
   computed_tokens += record.num_computed;
-  if (is_empty_) miss = record.miss;
+  for (const TierTokens& loaded : record.loaded_from) {
+    auto of = std::ranges::find(loaded_from, loaded.tier, &TierTokens::tier);
+    if (of == loaded_from.end()) of = loaded_from.insert(loaded_from.end(), {loaded.tier, 0});
+    of->tokens += loaded.tokens;
+  }
+  if (is_empty_) {
+    miss = record.miss;
+    tier_miss = record.tier_miss;
+  }
   is_empty_ = false;
 }
 
 std::vector<HttpHeader> CacheReport::AsHeaders() const {
-  return {{"x-hearth-cached-tokens", std::to_string(cached_tokens)},
-          {"x-hearth-computed-tokens", std::to_string(computed_tokens)},
-          {"x-hearth-cache-miss", Told(miss)}};
+  std::string why = Told(miss);
+  if (miss.why != KvMiss::Why::kNone && tier_miss.why != TierMiss::Why::kNone) {
+    why += "; " + tier_miss.tier + ": " + NameOf(tier_miss.why);
+  }
+  std::vector<HttpHeader> headers = {{"x-hearth-cached-tokens", std::to_string(cached_tokens)},
+                                     {"x-hearth-computed-tokens", std::to_string(computed_tokens)},
+                                     {"x-hearth-cache-miss", why}};
+  std::string loaded;
+  for (const TierTokens& each : loaded_from) {
+    loaded += (loaded.empty() ? "" : ",") + each.tier + "=" + std::to_string(each.tokens);
+  }
+  if (!loaded.empty()) headers.push_back({"x-hearth-loaded-tokens", loaded});
+  return headers;
 }
 
 }  // namespace hearth

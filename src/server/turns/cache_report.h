@@ -11,7 +11,9 @@ namespace hearth {
 
 struct CacheReport {
   int64_t cached_tokens = 0, computed_tokens = 0;
-  KvMiss miss;  // of the first choice
+  KvMiss miss;         // of the first choice
+  TierMiss tier_miss;  // likewise
+  std::vector<TierTokens> loaded_from;
 
   void Add(const RequestRecord& record);
   std::vector<HttpHeader> AsHeaders() const;

@@ -14,7 +14,8 @@ class MemoryTier : public Tier {
   std::string_view name() const override { return "memory"; }
   void Connect(TierListener* listener) override { listener_ = listener; }
   bool MayHave(const TierKey& key) const override { return records.contains(key); }
-  void Store(TransferId id, const TierKey& key, std::vector<std::byte> record) override {
+  void Store(TransferId id, const TierKey& key, uint32_t /*tenant*/,
+             std::vector<std::byte> record) override {
     if (accepts) records[key] = std::move(record);
     waiting.push_back({id, accepts ? TierOutcome::kDone : TierOutcome::kFull, {}});
     ++num_stores;
