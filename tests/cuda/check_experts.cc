@@ -90,80 +90,114 @@ std::string CheckOneEmbed(Machine& machine, DType dtype, WeightKind kind, int co
   return wrong.empty() ? "" : "embedding of " + std::to_string(cols) + ": " + wrong;
 }
 
-// Sort, gather and sum as one: what comes out is compared with the plain way.
-std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int active, Rng& rng) {
-  const int d = 72, slots = tokens * active;
-  const int64_t stride = 80;
-  std::vector<int32_t> experts;
-  for (int i = 0; i < slots; ++i)
-    experts.push_back(rng.Int(0, num_experts - 1) / 2 * 2 % num_experts);
-  std::vector<int32_t> choice_of(static_cast<size_t>(slots)), slot_of(choice_of.size());
-  std::iota(choice_of.begin(), choice_of.end(), 0);
-  std::stable_sort(choice_of.begin(), choice_of.end(), [&](int a, int b) {
-    return experts[static_cast<size_t>(a)] < experts[static_cast<size_t>(b)];
-  });
-  for (int s = 0; s < slots; ++s)
-    slot_of[static_cast<size_t>(choice_of[static_cast<size_t>(s)])] = s;
-  std::vector<int32_t> begin(static_cast<size_t>(num_experts) + 1);
-  for (const int e : experts) ++begin[static_cast<size_t>(e) + 1];
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  DeviceMemory memory;
-  SortArgs sort{memory.Copy(experts),
-                memory.Make<int32_t>(begin.size()),
-                memory.Make<int32_t>(slot_of.size()),
-                memory.Make<int32_t>(slot_of.size()),
-                slots,
-                num_experts};
-  RunKernel(machine, "hearth_sort", {1, 1, 1, kRowThreads, 4 * (num_experts + 1)}, sort, memory);
-  std::string wrong =
-      FirstOf({BytesDiffer("begin", begin.data(), sort.begin, begin.size()),
-               BytesDiffer("slot", slot_of.data(), sort.slot_of, slot_of.size()),
-               BytesDiffer("choice", choice_of.data(), sort.choice_of, choice_of.size())});
-  if (!wrong.empty()) return wrong;
+// Choices of experts, sorted the plain way.
+struct Sorted {
+  Sorted(int tokens, int num_experts, int active, Rng& rng)
+      : choice_of(static_cast<size_t>(tokens * active)),
+        slot_of(choice_of.size()),
+        begin(static_cast<size_t>(num_experts) + 1) {
+    for (size_t i = 0; i < choice_of.size(); ++i) {
+      experts.push_back(rng.Int(0, num_experts - 1) / 2 * 2 % num_experts);
+    }
+    std::iota(choice_of.begin(), choice_of.end(), 0);
+    std::stable_sort(choice_of.begin(), choice_of.end(), [&](int a, int b) {
+      return experts[static_cast<size_t>(a)] < experts[static_cast<size_t>(b)];
+    });
+    for (size_t s = 0; s < slot_of.size(); ++s) {
+      slot_of[static_cast<size_t>(choice_of[s])] = static_cast<int32_t>(s);
+    }
+    for (const int e : experts) ++begin[static_cast<size_t>(e) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  }
+  std::vector<int32_t> experts, choice_of, slot_of, begin;
+};
 
-  const std::vector<float> h = rng.Normals(tokens * d);
+constexpr int kWidth = 72;
+constexpr int64_t kStride = 80;
+
+std::string CheckSort(Machine& machine, const Sorted& want, DeviceMemory& memory, SortArgs& sort) {
+  sort = {memory.Copy(want.experts),
+          memory.Make<int32_t>(want.begin.size()),
+          memory.Make<int32_t>(want.slot_of.size()),
+          memory.Make<int32_t>(want.slot_of.size()),
+          static_cast<int32_t>(want.experts.size()),
+          static_cast<int32_t>(want.begin.size()) - 1};
+  RunKernel(machine, "hearth_sort", {1, 1, 1, kRowThreads, 4 * (sort.num_experts + 1)}, sort,
+            memory);
+  return FirstOf(
+      {BytesDiffer("begin", want.begin.data(), sort.begin, want.begin.size()),
+       BytesDiffer("slot", want.slot_of.data(), sort.slot_of, want.slot_of.size()),
+       BytesDiffer("choice", want.choice_of.data(), sort.choice_of, want.choice_of.size())});
+}
+
+std::string CheckGather(Machine& machine, const Sorted& sorted, int active, DeviceMemory& memory,
+                        const SortArgs& sort, Rng& rng) {
+  const auto slots = static_cast<int>(sorted.experts.size()), tokens = slots / active;
+  const std::vector<float> h = rng.Normals(tokens * kWidth);
   ActBuffer from, to;
-  const Activations& x = from.Shape(tokens, d);
-  const Activations& gathered = to.Shape(slots, d);
-  for (int t = 0; t < tokens; ++t) ScalarKernels().quantise(&h[static_cast<size_t>(t * d)], x, t);
-  std::vector<float> rows(static_cast<size_t>(slots * stride), -77.0f);
-  GatherArgs gather{sort.choice_of,
-                    ActRowsLike(x, memory, false),
-                    ActRowsLike(gathered, memory, false),
-                    memory.Copy(h),
-                    memory.Copy(rows),
-                    stride,
-                    active,
-                    d};
+  const Activations& x = from.Shape(tokens, kWidth);
+  const Activations& gathered = to.Shape(slots, kWidth);
+  for (int t = 0; t < tokens; ++t) {
+    ScalarKernels().quantise(&h[static_cast<size_t>(t * kWidth)], x, t);
+  }
+  std::vector<float> rows(static_cast<size_t>(slots * kStride), -77.0f);
+  GatherArgs gather{};
+  gather.choice_of = sort.choice_of;
+  gather.from = ActRowsLike(x, memory, false);
+  gather.to = ActRowsLike(gathered, memory, false);
+  gather.from_x = memory.Copy(h);
+  gather.to_x = memory.Copy(rows);
+  gather.to_stride = kStride;
+  gather.active = active;
+  gather.d = kWidth;
   std::copy_n(x.hi, tokens * x.stride, gather.from.hi);
   std::copy_n(x.lo, tokens * x.stride, gather.from.lo);
   std::copy_n(x.scale, tokens * x.num_strips, gather.from.scale);
   RunKernel(machine, "hearth_gather", {slots, 1, 1, kRowThreads, 0}, gather, memory);
   for (int s = 0; s < slots; ++s) {
-    const int token = choice_of[static_cast<size_t>(s)] / active;
+    const int token = sorted.choice_of[static_cast<size_t>(s)] / active;
     to.CopyRow(s, from, token);
-    std::copy_n(&h[static_cast<size_t>(token * d)], d, &rows[static_cast<size_t>(s * stride)]);
+    std::copy_n(&h[static_cast<size_t>(token * kWidth)], kWidth,
+                &rows[static_cast<size_t>(s * kStride)]);
   }
-  wrong = FirstOf({RowsDiffer(gathered, gather.to),
-                   FloatsDiffer("gathered", rows.data(), gather.to_x, rows.size())});
-  if (!wrong.empty()) return wrong;
+  return FirstOf({RowsDiffer(gathered, gather.to),
+                  FloatsDiffer("gathered", rows.data(), gather.to_x, rows.size())});
+}
 
-  std::vector<float> sums = RowsOfKinds(rng, tokens, d, 0);
-  const std::vector<float> weights = rng.Normals(slots),
-                           down = rng.Normals(static_cast<int>(stride) * slots);
-  SumArgs sum{
-      memory.Copy(down), memory.Copy(weights), sort.slot_of, memory.Copy(sums), stride, active, d};
+std::string CheckSum(Machine& machine, const Sorted& sorted, int active, DeviceMemory& memory,
+                     const SortArgs& sort, Rng& rng) {
+  const auto slots = static_cast<int>(sorted.experts.size()), tokens = slots / active;
+  std::vector<float> sums = RowsOfKinds(rng, tokens, kWidth, 0);
+  const std::vector<float> weights = rng.Normals(slots);
+  const std::vector<float> down = rng.Normals(static_cast<int>(kStride) * slots);
+  const SumArgs sum{memory.Copy(down),
+                    memory.Copy(weights),
+                    sort.slot_of,
+                    memory.Copy(sums),
+                    kStride,
+                    active,
+                    kWidth};
   RunKernel(machine, "hearth_sum", {tokens, 1, 1, kRowThreads, 0}, sum, memory);
   for (int t = 0; t < tokens; ++t) {
-    std::vector<float> total(static_cast<size_t>(d), 0.0f);
+    std::vector<float> total(kWidth, 0.0f);
     for (int i = 0; i < active; ++i) {
       const auto choice = static_cast<size_t>(t * active + i);
-      ScalarKernels().add_scaled(&down[static_cast<size_t>(slot_of[choice] * stride)],
-                                 weights[choice], d, total.data());
+      ScalarKernels().add_scaled(&down[static_cast<size_t>(sorted.slot_of[choice] * kStride)],
+                                 weights[choice], kWidth, total.data());
     }
-    ScalarKernels().add_scaled(total.data(), 1.0f, d, &sums[static_cast<size_t>(t * d)]);
+    ScalarKernels().add_scaled(total.data(), 1.0f, kWidth, &sums[static_cast<size_t>(t * kWidth)]);
   }
   return FloatsDiffer("sum", sums.data(), sum.x, sums.size());
+}
+
+std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int active, Rng& rng) {
+  const Sorted sorted(tokens, num_experts, active, rng);
+  DeviceMemory memory;
+  SortArgs sort{};
+  std::string wrong = CheckSort(machine, sorted, memory, sort);
+  if (wrong.empty()) wrong = CheckGather(machine, sorted, active, memory, sort, rng);
+  if (wrong.empty()) wrong = CheckSum(machine, sorted, active, memory, sort, rng);
+  return wrong;
 }
 
 }  // namespace

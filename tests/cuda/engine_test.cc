@@ -42,7 +42,9 @@ void Compare(const char* name, BitsTest& test, int cases, int requests, int per_
   }
   test.Tell(name, compared);
   EXPECT_GT(test.num_hits(), 0);
-  EXPECT_GT(test.num_preempted(), 0);
+  if (IsSlow()) {
+    EXPECT_GT(test.num_preempted(), 0);  // that needs many requests
+  }
 }
 
 TEST(CudaEngine, TinyOssHearsTheCpusTokens) {

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 without a GPU: the driver's functions that Hearth calls, over the emulators. It is
-// stricter than the real one. What is asked of a stream is not done before somebody waits, so that
-// results read too early and arguments changed too early are wrong; device memory cannot be touched
-// from outside of a call; every allocation stands between redzones; copies that a stream makes need
-// pinned memory; a context that is released with anything alive ends the process.
-//
-// HEARTH_MOCK, read when a context is made, is a list of settings, separated by commas:
-//   memory=BYTES   of the device (default 256 MiB)
-//   alloc=N        allocation N of the context, of device or pinned memory, finds no memory
-//   launch=N       launch N is refused, and the stream goes on
-//   crash=N        launch N ends the context: from then on everything fails
-//   copy=N         copy N ends the context
-//   wait=N         wait N ends the context
-// N counts from 0.
+// stricter than the real one: what is asked of a stream is not done before somebody waits, and a
+// context that is released with anything alive ends the process. docs/gpu.md says more.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -86,6 +75,14 @@ bool Strikes(const char* name) {
   return fault != context->faults.end() && fault->second-- == 0;
 }
 
+// HEARTH_MOCK, read when a context is made, is a list of settings, separated by commas:
+//   memory=BYTES   of the device (default 256 MiB)
+//   alloc=N        allocation N of the context, of device or pinned memory, finds no memory
+//   launch=N       launch N is refused, and the stream goes on
+//   crash=N        launch N ends the context: from then on everything fails
+//   copy=N         copy N ends the context
+//   wait=N         wait N ends the context
+// N counts from 0.
 void ReadFaults() {
   const char* text = std::getenv("HEARTH_MOCK");
   std::string list = text == nullptr ? "" : text;

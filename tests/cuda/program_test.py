@@ -70,7 +70,7 @@ def check_lost_device(program, model, mock):
 
 
 def main(program, mock):
-    model = work_model("stories15M-q8_0.gguf")
+    model = work_model("minimind2-small-q8_0.gguf")
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     if "CUDA: not built in" in version:
         code, _, err = run(program, model, "cuda:0", environment(mock))
