@@ -32,6 +32,8 @@ from serving import expect, record, same
 
 MIB = 1 << 20
 PROCESSES, THREADS = 4, 12
+# Seconds of computing prompts each, and little memory: as often as the others they would be all that is done.
+COMPUTED, SELDOM = ("many_tools", "many_parts", "many_embeddings"), 50
 STREAM = bodies.text({"prompt": "x", "max_tokens": 500, "stream": True, "ignore_eos": True})
 
 
@@ -89,7 +91,8 @@ class Mallory(threading.Thread):
         return line
 
     def body(self, leaves):
-        name, path, body = self.rng.choice(self.kinds)
+        weights = [1 / SELDOM if name in COMPUTED else 1 for name, _, _ in self.kinds]
+        name, path, body = self.rng.choices(self.kinds, weights)[0]
         if leaves:
             with self.connect() as line:
                 line.sendall(head_of("POST", path, self.key, len(body)) + body)

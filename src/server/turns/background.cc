@@ -2,9 +2,8 @@
 #include "server/turns/background.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
-
-#include "server/turns/within_memory.h"
 
 namespace hearth {
 
@@ -152,22 +151,26 @@ void BackgroundResponse::End(bool is_whole) {
   const MutexLock lock(mu_);
   if (std::exchange(is_over_, true)) return;
   // Each for itself: one for whom there is no memory is cut, and the others are told.
-  const auto tell = [&](HttpReply& listener, const auto& say) {
-    bool is_told = false;
-    if (is_whole) WithinMemoryOr([&] { say(), is_told = true; }, [] {});
-    if (!is_told) listener.Abort();
-  };
   for (const auto& follower : followers_) {
-    tell(*follower, [&]() HEARTH_REQUIRES(mu_) {
-      NoteTold(follower);
-      follower->End();
-    });
+    bool is_told = false;
+    try {
+      if (is_whole) NoteTold(follower);
+      if (is_whole) follower->End();
+      is_told = is_whole;
+    } catch (const std::bad_alloc&) {
+    }
+    if (!is_told) follower->Abort();
   }
   for (const auto& listener : waiting_) {
-    tell(*listener, [&]() HEARTH_REQUIRES(mu_) {
-      NoteTold(listener);
-      listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
-    });
+    bool is_told = false;
+    try {
+      if (is_whole) NoteTold(listener);
+      if (is_whole)
+        listener->Send(200, {{"content-type", "application/json"}}, WriteJson(response_));
+      is_told = is_whole;
+    } catch (const std::bad_alloc&) {
+    }
+    if (!is_told) listener->Abort();
   }
   followers_.clear();
   waiting_.clear();
