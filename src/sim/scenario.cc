@@ -218,7 +218,7 @@ void AddTier(double step_us, SimScenario& scenario) {
   tier.asks = random.Chance(0.3);
   options.max_ask_us = random.BetweenUs(step, 20 * int64_t{step});
   options.max_ahead = random.Chance(0.2) ? 0 : random.Around(1, 8);
-  if (random.Chance(0.3)) options.max_ahead_bytes = random.Around(500, 50'000);
+  if (random.Chance(0.3)) options.max_ahead_bytes = random.Around(200, 5'000);
 }
 
 }  // namespace

@@ -394,8 +394,8 @@ void Simulation::CheckTier(int64_t began_us) {
   if (counts.ahead > options.max_ahead) Broken("more blocks come for those in line than may");
   if (counts.ahead_bytes > options.max_ahead_bytes) Broken("too many bytes wait for those in line");
   if (!core_->is_idle()) return;
-  if (counts.loading + counts.fetching + counts.ahead > 0 || counts.staged_bytes != 0 ||
-      counts.ahead_bytes != 0) {
+  const bool is_quiet = counts.loading == 0 && counts.fetching == 0 && counts.ahead == 0;
+  if (!is_quiet || counts.staged_bytes != 0 || counts.ahead_bytes != 0) {
     Broken("something is left of loads whose sequences are gone");
   }
   for (int group = 0; group < scenario_.layout.num_groups(); ++group) {

@@ -3,6 +3,7 @@
 // their events, resumed by the id that the client has, and compared with the undisturbed ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ std::vector<Written> RandomReply(std::mt19937& random, int num_choices) {
     if (random() % 4 == 0) out.push_back({-1, ": still there\n\n"});
     const int choice = static_cast<int>(random() % static_cast<unsigned>(num_choices));
     std::string text;
-    for (unsigned k = random() % 3 + 1; k > 0; --k) {
+    for (auto k = random() % 3 + 1; k > 0; --k) {
       text += "data: " + std::to_string(choice) + "/" +
               std::to_string(said[static_cast<size_t>(choice)]++) + "\n\n";
     }
@@ -79,7 +80,8 @@ std::vector<Event> Streamed(const std::vector<Written>& reply, int num_choices,
   return out;
 }
 
-// The same reply in another life: other comments, and every event written when it comes.
+// The same reply in another life: other comments, every event written when it comes, and the
+// choices in another order.
 std::vector<Written> AnotherLife(const std::vector<Written>& reply) {
   std::vector<Written> out;
   for (const Written& written : reply) {
@@ -90,6 +92,8 @@ std::vector<Written> AnotherLife(const std::vector<Written>& reply) {
       at = end;
     }
   }
+  std::stable_sort(out.begin() + 1, out.end() - 1,
+                   [](const Written& a, const Written& b) { return a.choice > b.choice; });
   return out;
 }
 
