@@ -15,8 +15,12 @@ using ::testing::Not;
 
 EngineSnapshot WithTier() {
   EngineSnapshot snapshot;
-  snapshot.tier = TierCounts{.loading = 1, .num_loads = 9, .num_loads_used = 7, .num_not_worth = 2};
-  snapshot.tier->misses = {{"disk", {0, 5, 0, 0, 1, 0}}, {"shared", {0, 5, 0, 6, 0, 0}}};
+  TierCounts& counts = snapshot.tier.emplace();
+  counts.loading = 1;
+  counts.num_loads = 9;
+  counts.num_loads_used = 7;
+  counts.num_not_worth = 2;
+  counts.misses = {{"disk", {0, 5, 0, 0, 1, 0}}, {"shared", {0, 5, 0, 6, 0, 0}}};
   TierStats stats;
   stats.num_hits = 40;
   stats.num_misses = 3;
