@@ -360,7 +360,7 @@ void Simulation::Rest() {
 
 Status Simulation::OnCopy() {
   if (!random_.Chance(scenario_.tier.copy_fails)) return Status();
-  Tell("a copy fails");
+  Tell("%s", "a copy fails");
   for (const auto& [id, client] : clients_) {
     // Whoever is in the step ends with it. Who that is, the backend has not told yet.
     SimFate& fate = outcome_.fates[static_cast<size_t>(client)];
