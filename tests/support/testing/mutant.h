@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planted bugs that tests switch on one at a time to prove that they would notice. The patches
-// under tests/mutants/patches put them into copies of the sources (cmake/mutants.cmake); the
-// program itself has none. Numbers: 1-19 src/kv, 20-49 src/engine, 50-69 and 180-199 tiers in
-// both, 70-119 the server (patches/serversim), 120-179 src/cuda, 200-209 resuming
-// (patches/resume), 210-229 src/gpu.
+// Planted bugs that tests switch on one at a time, to prove that they would notice: patches of
+// tests/mutants/patches, on copies of the sources. Numbers: 1-19 kv, 20-49 engine, 50-69 and 180-199
+// tiers, 70-119 the server, 120-179 cuda, 200-209 resuming, 210-229 gpu.
 #pragma once
 
 namespace hearth {
