@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams that stop, break and go on; servers that refuse or are gone.
-import {ask, chatsOf, event, expect, field, finish, idle, isChat, replies, same, say, startEvents, type} from './rig.mjs';
+import {ask, chatsOf, event, expect, field, finish, idle, isChat, replies, same, say, startEvents, type, newChat} from './rig.mjs';
 
 // Answers the chats in turn, each by its function; the last one again and again.
 function inTurn(relay, ...answers) {
@@ -79,7 +79,7 @@ async function stopping(runner, {browser, relay}) {
     });
     const {page} = await visit(browser, relay.address);
     await ask(page, 'Old chat');
-    await page.getByRole('button', {name: 'New chat'}).click();
+    await newChat(page);
     await type(page, 'Slow chat');
     await page.getByText('Begun').waitFor();
     await page.getByRole('link', {name: 'Old chat'}).click();

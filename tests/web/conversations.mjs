@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversations: kept, found, named, branched, carried in and out.
 import {readFileSync} from 'node:fs';
-import {answering, ask, chatsOf, expect, field, idle, replies, same, type} from './rig.mjs';
+import {answering, ask, chatsOf, expect, field, idle, replies, same, type, newChat} from './rig.mjs';
 
 const listed = (page) => page.getByRole('navigation', {name: 'Conversations'}).getByRole('listitem');
 const menu = async (page, name) => {
@@ -39,7 +39,7 @@ async function keeping(runner, {browser, relay}) {
     answering(relay, 'One.');
     const {page} = await visit(browser, relay.address);
     await ask(page, 'First chat');
-    await page.getByRole('button', {name: 'New chat'}).click();
+    await newChat(page);
     await page.getByText('What is on your mind').waitFor();
     same(await replies(page).count(), 0, 'replies in a new chat');
     await listed(page).getByText('First chat').click();
@@ -50,7 +50,7 @@ async function keeping(runner, {browser, relay}) {
     const {page} = await visit(browser, relay.address);
     await ask(page, 'About music');
     answering(relay, 'Nothing of note.');
-    await page.getByRole('button', {name: 'New chat'}).click();
+    await newChat(page);
     await ask(page, 'About bread');
     await listed(page).nth(1).waitFor();
     await page.keyboard.press('Control+k');
@@ -199,7 +199,7 @@ async function carrying(runner, {browser, relay}) {
     answering(relay, 'Yes.');
     const {page} = await visit(browser, relay.address);
     await ask(page, 'One');
-    await page.getByRole('button', {name: 'New chat'}).click();
+    await newChat(page);
     await ask(page, 'Two');
     await listed(page).nth(1).waitFor();
     const file = await downloaded(page, () => toolbar(page, 'Export all as JSON'));

@@ -162,6 +162,11 @@ export async function type(page, text) {
   await field(page).fill(text);
   await field(page).press('Enter');
 }
+// Until the old chat has gone: its replies must not be counted among the new one's.
+export async function newChat(page) {
+  await page.getByRole('button', {name: 'New chat'}).click();
+  await replies(page).first().waitFor({state: 'detached'});
+}
 export async function ask(page, text) {
   const before = await replies(page).count();
   await type(page, text);

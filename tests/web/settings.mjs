@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be set, attached and looked into; and the real model, through all of it.
-import {answering, ask, chatsOf, expect, field, idle, openSettings, replies, same, type} from './rig.mjs';
+import {answering, ask, chatsOf, expect, field, idle, openSettings, replies, same, type, newChat} from './rig.mjs';
 
 const TOOLS = '[{"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]';
 
@@ -32,7 +32,7 @@ async function sending(runner, {browser, relay}) {
     await openSettings(page);
     await page.getByLabel('Temperature').fill('0.7');
     await ask(page, 'One');
-    await page.getByRole('button', {name: 'New chat'}).click();
+    await newChat(page);
     same(await page.getByLabel('Temperature').inputValue(), '0.7', 'in the next chat');
     await page.getByLabel('Temperature').fill('1.5');
     await page.getByRole('link', {name: 'One'}).click();
