@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile requests of every kind against a server that may have its plan and 512 MiB: it is not killed, and
-answers afterwards. In a cgroup (v2, whose memory controller this process may use); where there is none, with
+answers afterwards. In a cgroup of its own (v2 or v1, whose memory controller this process may use); where there is none, with
 the same number as a limit of its data (RLIMIT_DATA), and the largest resident memory is held to it. Which
 of the two it was is said: a limit of data makes allocations fail where a cgroup kills.
 
@@ -37,15 +37,21 @@ COMPUTED, SELDOM = ("many_tools", "many_parts", "many_embeddings"), 50
 STREAM = bodies.text({"prompt": "x", "max_tokens": 500, "stream": True, "ignore_eos": True})
 
 
+def writable(folder):
+    return folder if folder.is_dir() and os.access(folder, os.W_OK) else None
+
+
 def own_group():
-    """The folder of this process's cgroup, where it may make others with a memory limit; else None."""
+    """(version, folder) of this process's cgroup, where it may make others with a memory limit; else None."""
     for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-        if line.startswith("0::"):
-            folder = pathlib.Path("/sys/fs/cgroup" + line[3:])
-            with contextlib.suppress(OSError):
-                if "memory" in (folder / "cgroup.subtree_control").read_text(encoding="utf-8").split() and os.access(
-                        folder, os.W_OK):
-                    return folder
+        _, controllers, path = line.split(":", 2)
+        with contextlib.suppress(OSError):
+            if controllers == "memory" and (folder := writable(pathlib.Path("/sys/fs/cgroup/memory" + path))):
+                return 1, folder
+            two = pathlib.Path("/sys/fs/cgroup" + path)
+            if not controllers and "memory" in (two / "cgroup.subtree_control").read_text(
+                    encoding="utf-8").split() and writable(two):
+                return 2, two
     return None
 
 
@@ -53,24 +59,37 @@ class Cage:
     """What holds the server to its memory."""
 
     def __init__(self, pid, most_bytes):
-        self.pid, self.most_bytes, self.folder = pid, most_bytes, None
-        parent = own_group()
-        if parent is None:
-            print("NOTICE: no cgroup v2 with a memory controller here: RLIMIT_DATA and the peak stand in for it")
+        self.pid, self.most_bytes, self.folder, self.version = pid, most_bytes, None, 0
+        group = own_group()
+        if group is None:
+            print("NOTICE: no cgroup with a memory controller here: RLIMIT_DATA and the peak stand in for it")
             resource.prlimit(pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
             return
+        self.version, parent = group
         self.folder = parent / f"hearth-memory-{os.getpid()}"
         self.folder.mkdir()
-        (self.folder / "memory.max").write_text(str(most_bytes), encoding="utf-8")
+        limit = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
+        # What was touched before stays with the group it was touched in, so it is taken from this one's.
+        (self.folder / limit).write_text(str(most_bytes - self.status_bytes("VmRSS")), encoding="utf-8")
         (self.folder / "cgroup.procs").write_text(str(pid), encoding="utf-8")
+
+    @property
+    def kind(self):
+        return f"cgroup v{self.version}" if self.folder else "RLIMIT_DATA"
+
+    def status_bytes(self, name):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name))
+
+    def kills(self):
+        events = "memory.events" if self.version == 2 else "memory.oom_control"
+        lines = (self.folder / events).read_text(encoding="utf-8").splitlines()
+        return int(dict(line.split() for line in lines)["oom_kill"])
 
     def check(self):
         if self.folder:
-            events = dict(line.split() for line in (self.folder / "memory.events").read_text(
-                encoding="utf-8").splitlines())
-            same(events["oom_kill"], "0", "kills")
-        status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
-        most = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+            same(self.kills(), 0, "kills")
+        most = self.status_bytes("VmHWM")
         expect(most <= self.most_bytes, f"{most / MIB:.0f} MiB resident, {self.most_bytes / MIB:.0f} allowed")
         return most
 
@@ -209,14 +228,12 @@ def main():
         asked = sum(answers.values())
         most = cage.check()
         print(f"{asked} requests, answers {dict(answers)}, at most {most / MIB:.0f} MiB resident of "
-              f"{cage.most_bytes / MIB:.0f} allowed", flush=True)
+              f"{cage.most_bytes / MIB:.0f} allowed ({cage.kind})", flush=True)
         same(wrong[:5], [], "answers that should not have been")
         same(a.pid, a.server.worker_pid(), "the process that was started")
         same(a.ask("POST", "/v1/completions", {"prompt": "x", "max_tokens": 2}, key="victim")[0], 200, "afterwards")
         record("memory", asked, requests=asked, answers=dict(answers), peak_mib=round(most / MIB),
-               allowed_mib=round(cage.most_bytes / MIB), limit="memory.max" if cage.folder else "RLIMIT_DATA")
-        if cage.folder:
-            print(f"in {cage.folder}, which is removed with the server")
+               allowed_mib=round(cage.most_bytes / MIB), limit=cage.kind)
     if cage.folder:
         cage.folder.rmdir()
 

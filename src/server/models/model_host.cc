@@ -38,6 +38,17 @@ ApiError Refusal(const std::string& name, const Status& why) {
   return error;
 }
 
+// Opening a model takes memory of all sizes, and nobody answers for the thread that does it:
+// without memory the model does not come, and the server stays.
+template <typename T>
+Result<T> OpenWithinMemory(const std::function<Result<T>()>& open) {
+  try {
+    return open();
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kExhausted, "there is not enough memory for it now");
+  }
+}
+
 }  // namespace
 
 struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
@@ -199,7 +210,8 @@ void ModelHost::Impl::Measure(const PoolAction& job) {
     const MutexLock lock(mu);
     name = slots[static_cast<size_t>(job.model)].offer.name;
   }
-  Result<MeasuredModel> measured = opener.Measure(name);
+  Result<MeasuredModel> measured =
+      OpenWithinMemory<MeasuredModel>([&] { return opener.Measure(name); });
   Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) {
     if (!measured.ok()) return pool.OnMeasured(job.model, measured.status(), NowUs(), out);
     slots[static_cast<size_t>(job.model)].known =
@@ -217,7 +229,8 @@ void ModelHost::Impl::Load(const PoolAction& job) {
     bytes = *pool.at(job.model).bytes;
   }
   const int64_t began_us = NowUs();
-  Result<std::unique_ptr<LoadedModel>> loaded = opener.Load(name, bytes);
+  Result<std::unique_ptr<LoadedModel>> loaded =
+      OpenWithinMemory<std::unique_ptr<LoadedModel>>([&] { return opener.Load(name, bytes); });
   Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) {
     Slot& slot = slots[static_cast<size_t>(job.model)];
     slot.load_s += static_cast<double>(NowUs() - began_us) * 1e-6;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <map>
+#include <new>
 #include <thread>
 
 #include "testing/service_rig.h"
@@ -14,6 +15,7 @@
 namespace hearth {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class FakeModel final : public LoadedModel {
@@ -67,12 +69,14 @@ class FakeOpener final : public ModelOpener {
     std::this_thread::sleep_for(std::chrono::milliseconds(load_ms));
     while (is_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (name == "broken") return Error(Code::kCorrupt, "cut short");
+    if (is_short) throw std::bad_alloc();
     ++num_loads;
     return std::unique_ptr<LoadedModel>(
         std::make_unique<FakeModel>(name, step_us, static_cast<uint64_t>(num_loads) << 40));
   }
   std::atomic<int> load_ms{5}, step_us{0}, num_loads{0};
-  std::atomic<bool> is_held{false};  // so long nothing gets loaded
+  std::atomic<bool> is_held{false};   // so long nothing gets loaded
+  std::atomic<bool> is_short{false};  // of memory
 };
 
 class ModelHostTest : public ::testing::Test {
@@ -211,6 +215,14 @@ TEST_F(ModelHostTest, ACrowdIsServedWithinTheBudget) {
   EXPECT_EQ(host_->counts().models[3].num_unloads, 0u);
   // All that was done is still counted, although most engines are gone.
   EXPECT_EQ(host_->snapshot()->num_admitted, 201u);
+}
+
+TEST_F(ModelHostTest, WithoutMemoryAModelDoesNotComeAndTheServerStays) {
+  opener_.is_short = true;
+  Start({{"a"}}, 20);
+  EXPECT_THAT(TextOf(*Chat("a")), AllOf(HasSubstr("503"), HasSubstr("not enough memory")));
+  opener_.is_short = false;
+  EXPECT_THAT(TextOf(*Chat("a")), HasSubstr("assistant"));
 }
 
 TEST_F(ModelHostTest, AFailureIsToldWithItsReason) {
