@@ -12,6 +12,7 @@
 #include "app/commands.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
+#include "app/kv_flag.h"
 #include "app/model_argument.h"
 #include "app/open_model.h"
 #include "app/today.h"
@@ -254,6 +255,7 @@ void AddBench(CLI::App& app, Command& chosen) {
       ->add_option("--threads", flags->hardware.num_threads,
                    "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  AddKvType(*bench, flags->hardware.kv_code);
   AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.
   for (CLI::App* sub : bench->get_subcommands({})) {

@@ -145,6 +145,7 @@ void AddEval(CLI::App& app, Command& chosen) {
   eval->require_subcommand(1);
   AddPerplexity(*eval, chosen);
   AddCompare(*eval, chosen);
+  AddEvalKv(*eval, chosen);
   auto options = std::make_shared<LogitsOptions>();
   CLI::App* logits = eval->add_subcommand(
       "logits",

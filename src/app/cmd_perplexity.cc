@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/flag_checks.h"
+#include "app/kv_flag.h"
 #include "app/lone_sequence.h"
 #include "app/model_argument.h"
 #include "app/open_model.h"
@@ -99,6 +100,7 @@ void AddPerplexity(CLI::App& eval, Command& chosen) {
   sub->add_option("--threads", flags->hardware.num_threads,
                   "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  AddKvType(*sub, flags->hardware.kv_code);
   sub->callback([&chosen, flags] { chosen = [flags] { return Perplexity(*flags); }; });
 }
 

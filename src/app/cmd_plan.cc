@@ -7,6 +7,7 @@
 
 #include "app/cmd_plan.h"
 #include "app/flag_checks.h"
+#include "app/kv_flag.h"
 #include "app/model_argument.h"
 #include "app/open_engine.h"
 #include "app/open_model.h"
@@ -122,6 +123,9 @@ std::optional<EnginePlan> Fit(const Model& model, const PlanFlags& flags, const 
   fit.weight_bytes = backend.weight_bytes;
   fit.kv_bytes = backend.kv.total_bytes();
   fit.other_bytes = backend.step_bytes + backend.result_bytes;
+  if (backend.kv.has_full()) {
+    record.costs.kv_bytes_per_token = backend.kv.group(0).block_bytes / backend.kv.block_tokens;
+  }
   fit.kv_tokens = backend.kv.has_full() ? backend.kv.full_tokens() : model.spec.max_context;
   return std::move(*planned);
 }
@@ -298,6 +302,7 @@ void AddPlan(CLI::App& app, Command& chosen) {
                    "Memory for the KV cache, as for `hearth serve`")
       ->option_text("SIZE")
       ->transform(Size());
+  AddKvType(*plan, flags->engine.hardware.kv_code);
   plan->add_option("--isa", flags->engine.hardware.isa,
                    "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
   plan->add_option("--threads", flags->engine.hardware.num_threads,

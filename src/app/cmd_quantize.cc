@@ -81,15 +81,12 @@ void PrintTensors(const std::vector<TensorOutcome>& outcomes) {
   }
 }
 
-Status PrintQuality(const Flags& flags) {
+Status ReportQuality(const Flags& flags) {
   HEARTH_ASSIGN(const Quality quality,
-                CompareQuality(flags.in, flags.out, flags.text, flags.num_tokens, flags.hardware));
-  fmt::print(
-      "\nagainst the source, on {} tokens\nperplexity {:.4f} to {:.4f} ({:+.2f} %)\n"
-      "top-1 agreement {:.2f} %\nmean KL {:.3e}\nmax KL {:.3e}\n",
-      quality.divergence.rows(), quality.perplexity_before, quality.perplexity_after,
-      100 * (quality.perplexity_after / quality.perplexity_before - 1),
-      100 * quality.divergence.top1(), quality.divergence.mean_kl(), quality.divergence.max_kl());
+                CompareQuality({flags.in, flags.hardware}, {flags.out, flags.hardware}, flags.text,
+                               flags.num_tokens));
+  fmt::print("\n");
+  PrintQuality(quality, "the source");
   return Status();
 }
 
@@ -122,7 +119,7 @@ Status Quantize(Flags flags) {
   }
   fmt::print("{}: {:.2f} GiB of weights, {:.2f} before\n", flags.out,
              static_cast<double>(after) / (1 << 30), static_cast<double>(before) / (1 << 30));
-  if (!flags.text.empty()) return PrintQuality(flags);
+  if (!flags.text.empty()) return ReportQuality(flags);
   fmt::print(
       "To see what it costs in quality, add --text FILE with a text like those it is for.\n");
   return Status();

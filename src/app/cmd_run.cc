@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
+#include "app/kv_flag.h"
 #include "app/model_argument.h"
 #include "app/run_terminal.h"
 #include "app/server_key.h"
@@ -186,6 +187,7 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
           ->check(CLI::IsMember({"cpu", "reference"}))
           ->capture_default_str(),
       AddDevice(sub, chat.hardware.device),
+      AddKvType(sub, chat.hardware.kv_code),
       sub.add_option(
           "--isa", chat.hardware.isa,
           "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has"),

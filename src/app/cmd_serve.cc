@@ -232,9 +232,8 @@ void OpenTraces(const ServeFlags& flags, Served& served) {
 // What watches the service; made before it.
 Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
   HEARTH_ASSIGN(const BackendOptions hardware, OptionsFrom(flags.engine.hardware));
-  MetricFacts facts{
-      HEARTH_VERSION,     hardware.isa, fmt::format("exact-{}", kNumericsVersion), "several", 0,
-      served.life.facts()};
+  MetricFacts facts{HEARTH_VERSION,     hardware.isa, NumericsName(hardware.kv_code), "several", 0,
+                    served.life.facts()};
   if (served.model != nullptr) {
     facts.model = served.model->model().name;
     facts.max_context = served.model->model().max_context;

@@ -22,6 +22,7 @@ void AddInspect(CLI::App& app, Command& chosen);
 void AddEval(CLI::App& app, Command& chosen);
 void AddPerplexity(CLI::App& eval, Command& chosen);  // of `hearth eval`
 void AddCompare(CLI::App& eval, Command& chosen);     // likewise
+void AddEvalKv(CLI::App& eval, Command& chosen);      // likewise
 void AddRun(CLI::App& app, Command& chosen);
 void AddPack(CLI::App& app, Command& chosen);
 void AddQuantize(CLI::App& app, Command& chosen);

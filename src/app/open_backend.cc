@@ -33,6 +33,7 @@ Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   options.device = IsHost(flags.device) ? "cpu" : flags.device;
   options.isa = flags.isa;
   options.num_threads = flags.num_threads;
+  options.kv_code = flags.kv_code;
   options.on_progress = ShowProgress;
   return BackendOn(options.device).Complete(options);
 }

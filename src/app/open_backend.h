@@ -14,6 +14,7 @@ struct BackendFlags {
   std::string device = "auto";
   std::string isa;      // empty: the best this machine has
   int num_threads = 0;  // 0: one per core that the cgroup pays for
+  KvCode kv_code = KvCode::kInt16;
 };
 
 // With progress on a terminal and every choice made; kInvalid for what does not exist.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/quality.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 #include <span>
@@ -20,10 +22,9 @@ constexpr int kContext = 512;
 using OnRow = std::function<void(size_t piece, size_t row, std::span<const float> logits)>;
 
 // Predictions of every position of every piece, in order.
-Status Predict(const std::string& path, const TextPieces& text, const BackendFlags& hardware,
-               const OnRow& on_row) {
-  HEARTH_ASSIGN(const Model model, OpenModelFor(path, "cpu"));
-  HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model, hardware, text.context));
+Status Predict(const Compared& what, const TextPieces& text, const OnRow& on_row) {
+  HEARTH_ASSIGN(const Model model, OpenModelFor(what.path, "cpu"));
+  HEARTH_ASSIGN(LoneSequence sequence, LoneSequence::Make(model, what.hardware, text.context));
   for (size_t piece = 0; piece < text.pieces.size(); ++piece) {
     sequence.Rewind(0);
     size_t row = 0;
@@ -59,28 +60,34 @@ Result<TextPieces> PiecesOf(const std::string& path, const std::string& text, in
 
 }  // namespace
 
-Result<Quality> CompareQuality(const std::string& before, const std::string& after,
-                               const std::string& text, int num_tokens,
-                               const BackendFlags& hardware) {
-  HEARTH_ASSIGN(const TextPieces pieces, PiecesOf(before, text, num_tokens));
+Result<Quality> CompareQuality(const Compared& before, const Compared& after,
+                               const std::string& text, int num_tokens) {
+  HEARTH_ASSIGN(const TextPieces pieces, PiecesOf(before.path, text, num_tokens));
   std::vector<std::vector<float>> wanted;
   Surprises first, second;
-  HEARTH_TRY(Predict(before, pieces, hardware,
-                     [&](size_t piece, size_t row, std::span<const float> logits) {
-                       wanted.emplace_back(logits.begin(), logits.end());
-                       first.Add(pieces.pieces[piece], row, logits);
-                     }));
+  HEARTH_TRY(Predict(before, pieces, [&](size_t piece, size_t row, std::span<const float> logits) {
+    wanted.emplace_back(logits.begin(), logits.end());
+    first.Add(pieces.pieces[piece], row, logits);
+  }));
   Quality quality;
   size_t next = 0;
-  HEARTH_TRY(Predict(
-      after, pieces, hardware, [&](size_t piece, size_t row, std::span<const float> logits) {
-        const std::vector<float>& want = wanted[next++];
-        quality.divergence.Add(std::vector<double>(want.begin(), want.end()), logits);
-        second.Add(pieces.pieces[piece], row, logits);
-      }));
+  HEARTH_TRY(Predict(after, pieces, [&](size_t piece, size_t row, std::span<const float> logits) {
+    const std::vector<float>& want = wanted[next++];
+    quality.divergence.Add(std::vector<double>(want.begin(), want.end()), logits);
+    second.Add(pieces.pieces[piece], row, logits);
+  }));
   quality.perplexity_before = first.perplexity();
   quality.perplexity_after = second.perplexity();
   return quality;
+}
+
+void PrintQuality(const Quality& quality, const std::string& against) {
+  fmt::print(
+      "against {}, on {} tokens\nperplexity {:.4f} to {:.4f} ({:+.2f} %)\n"
+      "top-1 agreement {:.2f} %\nmean KL {:.3e}\nmax KL {:.3e}\n",
+      against, quality.divergence.rows(), quality.perplexity_before, quality.perplexity_after,
+      100 * (quality.perplexity_after / quality.perplexity_before - 1),
+      100 * quality.divergence.top1(), quality.divergence.mean_kl(), quality.divergence.max_kl());
 }
 
 }  // namespace hearth

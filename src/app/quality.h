@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model lost against another of the same vocabulary, on a text.
+// What a model lost against another of the same vocabulary, or one arithmetic against another, on a
+// text.
 #pragma once
 #include <string>
 
@@ -14,8 +15,13 @@ struct Quality {
 };
 // One is loaded after the other, so that memory for one of them is enough, and for the predictions
 // of the first: 4 bytes for each of `num_tokens` and each word of the vocabulary.
-Result<Quality> CompareQuality(const std::string& before, const std::string& after,
-                               const std::string& text, int num_tokens,
-                               const BackendFlags& hardware);
+struct Compared {
+  std::string path;
+  BackendFlags hardware;
+};
+Result<Quality> CompareQuality(const Compared& before, const Compared& after,
+                               const std::string& text, int num_tokens);
+// Lines for people; `against` says what was compared with: "the source".
+void PrintQuality(const Quality& quality, const std::string& against);
 
 }  // namespace hearth

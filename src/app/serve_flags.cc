@@ -7,6 +7,7 @@
 #include "app/backends.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
+#include "app/kv_flag.h"
 
 namespace hearth {
 namespace {
@@ -22,6 +23,7 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
                  "weights, at least 256 MiB")
       ->option_text("SIZE")
       ->transform(Size());
+  AddKvType(sub, flags.engine.hardware.kv_code);
   sub.add_option("--max-sequences", flags.engine.max_sequences,
                  "Maximum number of sequences running at a time")
       ->check(Between(1, 256))

@@ -41,7 +41,8 @@ Result<ServedModel> Describe(const ServedSpec& spec, const Model& model, const M
       out.aliases.push_back(name);
     }
   }
-  out.fingerprint = fmt::format("hearth-{}-exact-{}", HEARTH_VERSION, kNumericsVersion);
+  out.fingerprint =
+      fmt::format("hearth-{}-{}", HEARTH_VERSION, NumericsName(spec.engine.hardware.kv_code));
   out.date = spec.date;
   out.version = HEARTH_VERSION;
   out.facts = FactsOf(model, spec.path, *text.format, *text.tokenizer);

@@ -16,8 +16,8 @@ constexpr int kMostTokensCut = 4;
 
 }  // namespace
 
-AttendRun::AttendRun(const KernelTable& kernels, ThreadPool& pool)
-    : kernels_(kernels), pool_(pool) {
+AttendRun::AttendRun(const KernelTable& kernels, ThreadPool& pool, KvCode code)
+    : kernels_(kernels), pool_(pool), code_(code) {
   scratch_.Room(int64_t{kAttendScratch} * pool.size());
 }
 
@@ -86,7 +86,7 @@ void AttendRun::Run(const AttendArgs& common, std::span<const AttendSlice> slice
       }
     });
   };
-  run(tasks_, kernels_.attend);
+  run(tasks_, code_ == KvCode::kInt8 ? kernels_.attend_int8 : kernels_.attend);
   if (!merges_.empty()) run(merges_, kernels_.merge_spans);
 }
 

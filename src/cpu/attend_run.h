@@ -6,6 +6,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/scratch.h"
+#include "kv/layout.h"
 #include "platform/thread_pool.h"
 namespace hearth {
 
@@ -19,7 +20,7 @@ struct AttendSlice {
 // Thread: one at a time.
 class AttendRun {
  public:
-  AttendRun(const KernelTable& kernels, ThreadPool& pool);
+  AttendRun(const KernelTable& kernels, ThreadPool& pool, KvCode code = KvCode::kInt16);
   // `common` is what all slices share; q and out are those of row 0.
   void Run(const AttendArgs& common, std::span<const AttendSlice> slices);
 
@@ -35,6 +36,7 @@ class AttendRun {
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
+  const KvCode code_;
   Scratch<float> scratch_;  // [workers, kAttendScratch]
   Scratch<float> parts_;
   int64_t num_parts_ = 0;  // floats of parts_ in use

@@ -34,15 +34,27 @@ std::string Text(const Shape& s) {
   return text;
 }
 
-// A sequence's keys and values in two layers' worth of blocks; layer 1 is the one read.
+// A sequence's keys and values in two layers' worth of blocks; layer 1 is the one read. They are
+// int16 or int8, which is drawn.
 struct Scene {
   Scene(const Shape& s, Rng& rng);
   std::vector<float> Run(const KernelTable& table, int kv_begin, int kv_end) const;
   // The same, cut between spans into calls of `spans` each, taken from the last to the first.
   std::vector<float> RunCut(const KernelTable& table, int spans) const;
   AttendArgs Args(float* out, float* scratch) const;
+  AttendKernel KernelOf(const KernelTable& kernels) const {
+    return code == KvCode::kInt8 ? kernels.attend_int8 : kernels.attend;
+  }
+  int code_bytes() const { return code == KvCode::kInt8 ? 1 : 2; }
+  // What lies of one KV head in the block of a position.
+  uint8_t* HeadAt(int position, int head) {
+    const int64_t block = table[static_cast<size_t>(position / kBlockTokens)];
+    return &pool[static_cast<size_t>(block * block_bytes + layer_bytes +
+                                     head * KvHeadBytes(shape.d_head, code_bytes()))];
+  }
 
   Shape shape;
+  KvCode code;
   int64_t block_bytes, layer_bytes;
   std::vector<float> q, sinks;
   std::vector<uint8_t> pool;
@@ -50,23 +62,24 @@ struct Scene {
   int64_t stride;
 };
 
-void WriteHead(uint8_t* at, int d_head, int first, int last, Rng& rng) {
-  auto* codes = reinterpret_cast<int16_t*>(at);
-  auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head);
+void WriteHead(uint8_t* at, int num_code_bytes, float largest, int first, int last, Rng& rng) {
+  for (int i = 0; i < num_code_bytes; ++i) at[i] = rng.Byte();
+  auto* scales = reinterpret_cast<float*>(at + num_code_bytes);
   const float size = rng.OneIn(10) ? 30.0f : 1.0f;
   for (int lane = first; lane <= last; ++lane) {
-    scales[lane] = std::fabs(rng.Normal()) * size / 32767.0f;
-    scales[kBlockTokens + lane] = std::fabs(rng.Normal()) / 32767.0f;
+    scales[lane] = std::fabs(rng.Normal()) * size / largest;
+    scales[kBlockTokens + lane] = std::fabs(rng.Normal()) / largest;
     if (rng.OneIn(40)) scales[kBlockTokens + lane] = 0x1p-149f;
     if (rng.OneIn(40)) scales[lane] = 0.0f;
   }
 }
 
-Scene::Scene(const Shape& s, Rng& rng) : shape(s) {
+Scene::Scene(const Shape& s, Rng& rng)
+    : shape(s), code(rng.OneIn(2) ? KvCode::kInt8 : KvCode::kInt16) {
   const int end = s.first_position + s.count, n_heads = s.group * s.n_kv_heads;
   const int begin = s.window > 0 ? std::max(0, s.first_position - s.window + 1) : 0;
   const int num_blocks = (end + kBlockTokens - 1) / kBlockTokens;
-  layer_bytes = s.n_kv_heads * KvHeadBytes(s.d_head);
+  layer_bytes = s.n_kv_heads * KvHeadBytes(s.d_head, code_bytes());
   block_bytes = 2 * layer_bytes;
   stride = (n_heads * s.d_head + 15) / 16 * 16 + 16;
   q = rng.Normals(static_cast<int>(stride) * s.count, rng.OneIn(8) ? 20.0f : 1.0f);
@@ -89,13 +102,8 @@ Scene::Scene(const Shape& s, Rng& rng) : shape(s) {
     const int first = std::max(begin - b * kBlockTokens, 0);
     const int last = std::min(end - 1 - b * kBlockTokens, kBlockTokens - 1);
     for (int head = 0; head < s.n_kv_heads; ++head) {
-      uint8_t* at = &pool[static_cast<size_t>(table[static_cast<size_t>(b)] * block_bytes +
-                                              layer_bytes + head * KvHeadBytes(s.d_head))];
-      for (int i = 0; i < 2 * kBlockTokens * s.d_head; ++i) {
-        const auto code = static_cast<int16_t>(rng.Bits());
-        std::memcpy(at + 2 * i, &code, 2);
-      }
-      WriteHead(at, s.d_head, first, last, rng);
+      WriteHead(HeadAt(b * kBlockTokens, head), 2 * kBlockTokens * s.d_head * code_bytes(),
+                code == KvCode::kInt8 ? 127.0f : 32767.0f, first, last, rng);
     }
   }
 }
@@ -123,7 +131,7 @@ AttendArgs Scene::Args(float* out, float* scratch) const {
 
 std::vector<float> Scene::Run(const KernelTable& kernels, int kv_begin, int kv_end) const {
   std::vector<float> out(q.size(), -77.0f), scratch(kAttendScratch);
-  kernels.attend(Args(out.data(), scratch.data()), kv_begin, kv_end);
+  KernelOf(kernels)(Args(out.data(), scratch.data()), kv_begin, kv_end);
   return out;
 }
 
@@ -140,7 +148,7 @@ std::vector<float> Scene::RunCut(const KernelTable& kernels, int spans) const {
   for (int s = begin + (end - begin - 1) / spans * spans; s >= begin; s -= spans) {
     args.span_begin = s;
     args.span_end = std::min(s + spans, end);
-    kernels.attend(args, 0, shape.n_kv_heads);
+    KernelOf(kernels)(args, 0, shape.n_kv_heads);
   }
   args.span_begin = begin;
   args.span_end = end;
@@ -228,7 +236,7 @@ TEST_P(Attend, CutBetweenSpans) {
 TEST_P(Attend, SharedOutOverThreads) {
   Rng rng(37);
   ThreadPool threads(3);
-  AttendRun run(table(), threads);
+  AttendRun wide(table(), threads, KvCode::kInt16), narrow(table(), threads, KvCode::kInt8);
   for (int i = 0; i < Rounds(12); ++i) {
     const Scene scene({8 * rng.Int(1, 3), rng.Int(1, 3), rng.Int(1, 3), rng.Int(1, 24),
                        rng.Int(0, 2600), rng.OneIn(3) ? rng.Int(1, 2000) : 0, rng.OneIn(2)},
@@ -240,7 +248,7 @@ TEST_P(Attend, SharedOutOverThreads) {
       t += count;
     }
     std::vector<float> out(scene.q.size(), -77.0f);
-    run.Run(scene.Args(out.data(), nullptr), slices);
+    (scene.code == KvCode::kInt8 ? narrow : wide).Run(scene.Args(out.data(), nullptr), slices);
     ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, scene.shape.n_kv_heads), out), "")
         << "scene " << i << ", " << slices.size() << " slices: " << Text(scene.shape);
   }
@@ -296,9 +304,7 @@ TEST_P(Attend, WhatIsNoNumberStaysWithWhoSawIt) {
     // The newest value of KV head 1, which only the last token sees.
     const int position = shape.first_position + 4;
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    uint8_t* at = &scene.pool[static_cast<size_t>(
-        scene.table[static_cast<size_t>(position / kBlockTokens)] * scene.block_bytes +
-        scene.layer_bytes + KvHeadBytes(64) + 4 * kBlockTokens * 64)];
+    uint8_t* at = scene.HeadAt(position, 1) + 2 * kBlockTokens * 64 * scene.code_bytes();
     std::memcpy(at + 4 * (position % kBlockTokens + (i % 2 == 0 ? kBlockTokens : 0)), &nan, 4);
     const std::vector<float> spoilt = scene.Run(table(), 0, 2);
     ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), spoilt), "") << Text(shape);

@@ -16,15 +16,21 @@ constexpr int kScoreStride = kSpan + kBlockTokens;
   _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0);
 }
 
+// What K and V are stored as; floats are what they were widened to.
+template <class T>
+constexpr bool kIsCode = sizeof(T) <= 2;
+
 // One KV head of one block.
+template <class Code>
 struct Head {
-  const int16_t *k, *v;
+  const Code *k, *v;
   const float *k_scale, *v_scale;
 };
-inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
+template <class Code>
+inline Head<Code> HeadOf(const AttendArgs& a, int block, int kv_head) {
   const uint8_t* at = a.pool + int64_t{a.table[block]} * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head);
-  const auto* codes = reinterpret_cast<const int16_t*>(at);
+                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
+  const auto* codes = reinterpret_cast<const Code*>(at);
   const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
   return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
 }
@@ -32,6 +38,10 @@ inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
 inline __m512 Widened(const int16_t* codes) {
   const __m256i sixteen = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
   return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
+}
+inline __m512 Widened(const int8_t* codes) {
+  const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen));
 }
 inline __m512 Widened(const float* values) { return _mm512_loadu_ps(values); }
 
@@ -43,7 +53,7 @@ struct Seen {
 // Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used.
 template <int kRows, int kBlocks, class T>
 void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int d_head,
-            const int16_t* const* wanted, const float* scale, float* scores) {
+            const std::type_identity_t<T>* const* wanted, const float* scale, float* scores) {
   __m512 sum[kRows][kBlocks];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -56,9 +66,11 @@ void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       k[b] = Widened(keys[b] + d * key_stride);
-      if constexpr (sizeof(T) == 2) {
-        // A dimension of a block's keys is half a line.
-        if (d % 2 == 0) Prefetch(wanted[b] + d * kBlockTokens);
+      if constexpr (kIsCode<T>) {
+        // Once a line: a dimension of a block's keys is half of one, or a quarter.
+        if (d % (kLine / (kBlockTokens * static_cast<int>(sizeof(T)))) == 0) {
+          Prefetch(wanted[b] + d * kBlockTokens);
+        }
       }
     }
 #pragma GCC unroll 8
@@ -144,10 +156,11 @@ void Weigh(const float* top, const float* v_scale, int block_begin, int block_en
 // Adds the values of positions [begin, end), counted from values[0]'s first, to what `value` holds:
 // kRows rows, kVectors * 16 dimensions.
 template <int kRows, int kVectors, class T>
-void Values(const T* const* values, int64_t value_stride, const int16_t* const* wanted, int begin,
-            int end, const float* weights, int padded, float* value) {
+void Values(const T* const* values, int64_t value_stride,
+            const std::type_identity_t<T>* const* wanted, int begin, int end, const float* weights,
+            int padded, float* value) {
   // Widened values lie one after the other, codes block by block.
-  constexpr int kStep = sizeof(T) == 2 ? kBlockTokens : kBuffered * kBlockTokens;
+  constexpr int kStep = kIsCode<T> ? kBlockTokens : kBuffered * kBlockTokens;
   __m512 sum[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -158,8 +171,7 @@ void Values(const T* const* values, int64_t value_stride, const int16_t* const* 
     const int block = first / kStep, last = (block + 1) * kStep < end ? (block + 1) * kStep : end;
     const int64_t skipped = (first - block * kStep) * value_stride;
     const T* row = values[block] + skipped;
-    const int16_t* next =
-        sizeof(T) == 2 ? wanted[block] + (first - block * kStep) * kVectors * 16 : nullptr;
+    const T* next = kIsCode<T> ? wanted[block] + (first - block * kStep) * kVectors * 16 : nullptr;
 #pragma GCC unroll 2
     for (int j = first; j < last; ++j) {
       __m512 v[kVectors];
@@ -167,8 +179,8 @@ void Values(const T* const* values, int64_t value_stride, const int16_t* const* 
       for (int i = 0; i < kVectors; ++i) {
         v[i] = Widened(row + i * 16);
         // In whole lines, as many as are read: each call's share of a block.
-        if constexpr (sizeof(T) == 2) {
-          if (i % 2 == 0) Prefetch(next + i * 16);
+        if constexpr (kIsCode<T>) {
+          if (i % (kLine / (16 * static_cast<int>(sizeof(T)))) == 0) Prefetch(next + i * 16);
         }
       }
 #pragma GCC unroll 8
@@ -178,7 +190,7 @@ void Values(const T* const* values, int64_t value_stride, const int16_t* const* 
         for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_fmadd_ps(weight, v[i], sum[r][i]);
       }
       row += value_stride;
-      if constexpr (sizeof(T) == 2) next += kVectors * 16;
+      if constexpr (kIsCode<T>) next += kVectors * 16;
     }
     first = last;
   }

@@ -63,7 +63,7 @@ class CpuBackend : public ImmediateBackend {
 
 }  // namespace
 
-KvLayout CpuKvLayout(const ModelSpec& spec) { return KvLayoutOf(spec, {}); }
+KvLayout CpuKvLayout(const ModelSpec& spec, KvCode code) { return KvLayoutOf(spec, {}, code); }
 
 Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options) {
   const ModelSpec& spec = model.spec;
@@ -78,7 +78,7 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOpt
                  spec.d_head, spec.n_heads / spec.n_kv_heads, kMaxHeadDim, kMaxGroup);
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
-  HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks));
+  HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks, options.kv_code));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, *pool, options.on_progress));
   if (options.reserves_kv) HEARTH_TRY(kv.Reserve(*pool));

@@ -19,6 +19,7 @@ struct CpuOptions {
   Isa isa = Isa::kScalar;  // at most BestIsa()
   int num_threads = 1;
   std::vector<int> kv_blocks;  // of each group of CpuKvLayout; one number is for every group
+  KvCode kv_code = KvCode::kInt16;
   bool reserves_kv = false;    // takes the memory of all blocks at once
   int max_step_tokens = 2048;  // bounds the memory of a step
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
@@ -26,7 +27,7 @@ struct CpuOptions {
 };
 
 // How this backend cuts the K and V of a model into blocks; the numbers of blocks are 0.
-KvLayout CpuKvLayout(const ModelSpec& spec);
+KvLayout CpuKvLayout(const ModelSpec& spec, KvCode code = KvCode::kInt16);
 
 // Copies the weights and gives the file's memory back on the way; packed weights are checked and
 // used where they are. Nothing of `model` is needed afterwards. kUnsupported for shapes no kernel

@@ -61,7 +61,7 @@ class CpuFactory : public BackendFactory {
   Result<BackendPlan> Plan(const Model& model, const BackendOptions& options) const override {
     BackendPlan plan;
     HEARTH_ASSIGN(plan.options, Complete(options));
-    plan.kv = CpuKvLayout(model.spec);
+    plan.kv = CpuKvLayout(model.spec, options.kv_code);
     plan.weight_bytes = PackedModel::BytesFor(model);
     plan.step_bytes = StepBytes(model.spec, options.max_step_tokens);
     plan.result_bytes = int64_t{options.max_rows} * model.spec.vocab_size * 4;
@@ -79,6 +79,7 @@ class CpuFactory : public BackendFactory {
     options.isa = IsaNamed(plan.options.isa).value_or(Isa::kScalar);
     options.num_threads = plan.options.num_threads;
     for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
+    options.kv_code = plan.kv.code;
     options.reserves_kv = plan.options.reserves_kv;
     options.max_step_tokens = plan.options.max_step_tokens;
     options.on_progress = plan.options.on_progress;

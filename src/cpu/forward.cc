@@ -26,7 +26,7 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
       pool_(pool),
       kv_(kv),
       frequencies_(RopeFrequencies(model.spec().rope)),
-      attend_(kernels, pool),
+      attend_(kernels, pool, kv.layout().code),
       matmuls_(kernels, pool),
       clock_(phases, pool.size(), [&pool] {
         const ThreadPool::LoopTime time = pool.loop_time();

@@ -89,8 +89,9 @@ struct MatmulArgs {
 using MatmulKernel = void (*)(const MatmulArgs& args, int panel_begin, int panel_end);
 
 // Attention of `count` consecutive tokens of one sequence for KV heads [kv_begin, kv_end).
-// In a block, each layer holds for each KV head (KvHeadBytes in all): K as int16 [d_head, 16], V as
-// int16 [16, d_head], then the float scales of the 16 keys and of the 16 values.
+// In a block, each layer holds for each KV head (KvHeadBytes in all): K as codes [d_head, 16], V as
+// codes [16, d_head], then the float scales of the 16 keys and of the 16 values. A code is an int16
+// or, for attend_int8, an int8.
 struct AttendArgs {
   const float* q;        // [count, q_stride], n_heads * d_head used, rope applied
   float* out;            // like q
@@ -115,11 +116,15 @@ inline constexpr int kMaxGroup = 64;  // query heads per KV head
 constexpr int64_t AttendPartFloats(int count, int n_heads, int d_head) {
   return int64_t{count} * n_heads * ((d_head + 15) / 16 * 16 + 2);
 }
-constexpr int64_t KvHeadBytes(int d_head) { return 16 * (int64_t{4} * d_head + 8); }
+constexpr int64_t KvHeadBytes(int d_head, int code_bytes = 2) {
+  return 16 * (int64_t{2} * code_bytes * d_head + 8);
+}
 inline constexpr int kAttendRows = 128;  // query heads, of several tokens, taken together at most
 // Eight blocks widened, a span's scales, and per row scores, values twice and a few sums.
 inline constexpr size_t kAttendScratch =
     8 * 16 * kMaxHeadDim + 2 * kSpan + size_t{kAttendRows} * (kSpan + 16 + 2 * kMaxHeadDim + 4);
+
+using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
 struct KernelTable {
   const char* isa;
@@ -127,7 +132,8 @@ struct KernelTable {
   void (*quantise)(const float* values, const Activations& x, int row);
   // y[t] = dot(w, x[t]) for m rows: floats in, sixteen lanes of fused multiply-adds.
   void (*dot_rows)(const float* w, const float* x, int64_t x_stride, int cols, int m, float* y);
-  void (*attend)(const AttendArgs& args, int kv_begin, int kv_end);
+  AttendKernel attend;  // int16
+  AttendKernel attend_int8;
   void (*rms_norm)(const float* x, const float* gain, float eps, int n, float* y);
   // z = silu(gate) * up, or gpt-oss's clamped form when limit > 0.
   void (*glu)(const float* gate, const float* up, float alpha, float limit, int n, float* z);
@@ -137,7 +143,7 @@ struct KernelTable {
   // softmax of n values in place; returns false when a value is no number.
   bool (*softmax)(float* values, int n);
   // Ends an attention whose spans were taken by several calls: `parts` to `out`.
-  void (*merge_spans)(const AttendArgs& args, int kv_begin, int kv_end);
+  AttendKernel merge_spans;
   MatmulKernel matmul[kNumPackKinds];  // by PackKind; null for kRaw
 };
 

@@ -206,8 +206,8 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& Avx2Kernels() {
   static const KernelTable kTable = [] {
-    KernelTable table = {"avx2", Quantise,  DotRows, nullptr, RmsNorm, Glu,
-                         Rope,   AddScaled, Softmax, nullptr, {}};
+    KernelTable table = {"avx2", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
+                         Glu,    Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx2Attend(table);
     AddAvx2Matmuls(table);
     AddAvx2Supers(table);

@@ -16,14 +16,16 @@ namespace {
 #include "cpu/avx2_math.inl"
 
 // One KV head of one block.
+template <class Code>
 struct Head {
-  const int16_t *k, *v;
+  const Code *k, *v;
   const float *k_scale, *v_scale;
 };
-inline Head HeadOf(const AttendArgs& a, int block, int kv_head) {
+template <class Code>
+inline Head<Code> HeadOf(const AttendArgs& a, int block, int kv_head) {
   const uint8_t* at = a.pool + int64_t{a.table[block]} * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head);
-  const auto* codes = reinterpret_cast<const int16_t*>(at);
+                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
+  const auto* codes = reinterpret_cast<const Code*>(at);
   const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
   return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
 }
@@ -32,19 +34,24 @@ inline __m256 Widened(const int16_t* codes) {
   const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
   return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(eight));
 }
+inline __m256 Widened(const int8_t* codes) {
+  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight));
+}
 
 // One token, one KV head: positions [begin, end) of one span, whose blocks start at block_begin.
+template <class Code>
 struct Span {
-  Head heads[kSpan / kBlockTokens];
+  Head<Code> heads[kSpan / kBlockTokens];
   int block_begin, begin, end;
   int num_blocks() const { return (end + kBlockTokens - 1) / kBlockTokens - block_begin; }
 };
 
 // Scores of kHeads heads, block by block; lanes nobody may see are computed and not used.
-template <int kHeads>
-void Scores(const AttendArgs& a, const Span& span, const float* q, float* scores) {
+template <int kHeads, class Code>
+void Scores(const AttendArgs& a, const Span<Code>& span, const float* q, float* scores) {
   for (int b = 0; b < span.num_blocks(); ++b) {
-    const Head& head = span.heads[b];
+    const Head<Code>& head = span.heads[b];
     __m256 sum[kHeads][2];
 #pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) sum[h][0] = sum[h][1] = _mm256_setzero_ps();
@@ -83,7 +90,8 @@ struct Sums {
   float top, weight;
 };
 // Scores of one head to weights, each already times its value's scale.
-Sums Weigh(const Span& span, float* scores) {
+template <class Code>
+Sums Weigh(const Span<Code>& span, float* scores) {
   const int base = span.block_begin * kBlockTokens, count = span.num_blocks() * kBlockTokens;
   Sums sums{scores[span.begin - base], 0.0f};
   for (int j = span.begin; j < span.end; ++j) {
@@ -104,16 +112,16 @@ Sums Weigh(const Span& span, float* scores) {
 }
 
 // Sixteen dimensions of kHeads heads, or the last eight.
-template <int kHeads, int kVectors>
-void Values(const AttendArgs& a, const Span& span, const float* weights, int dim, float* value) {
+template <int kHeads, int kVectors, class Code>
+void Values(const AttendArgs& a, const Span<Code>& span, const float* weights, int dim,
+            float* value) {
   __m256 sum[kHeads][kVectors];
   for (auto& head : sum) {
     for (__m256& vector : head) vector = _mm256_setzero_ps();
   }
   const int base = span.block_begin * kBlockTokens;
   for (int j = span.begin; j < span.end; ++j) {
-    const int16_t* row =
-        span.heads[(j - base) / kBlockTokens].v + j % kBlockTokens * a.d_head + dim;
+    const Code* row = span.heads[(j - base) / kBlockTokens].v + j % kBlockTokens * a.d_head + dim;
     __m256 v[kVectors];
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) v[i] = Widened(row + i * 8);
@@ -167,7 +175,7 @@ void Leave(const AttendArgs& a, int span, int kv_head, int row, const Sums& sums
 
 // kHeads heads of one token from start to end. Scratch holds scores, this span's values and all
 // values, kHeads times each.
-template <int kHeads>
+template <class Code, int kHeads>
 void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
   const int position = a.first_position + t, visible = FirstVisible(a, position);
   const int group = a.n_heads / a.n_kv_heads;
@@ -179,12 +187,12 @@ void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
   for (int h = 0; h < kHeads; ++h) all[h] = StartOf(a, head + h, all_value + h * kMaxHeadDim);
   const SpanRange spans = SpansOf(a, t, 1);
   for (int s = spans.begin; s < spans.end; ++s) {
-    Span span;
+    Span<Code> span;
     span.begin = s * kSpan > visible ? s * kSpan : visible;
     span.end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
     span.block_begin = span.begin / kBlockTokens;
     for (int b = 0; b < span.num_blocks(); ++b) {
-      span.heads[b] = HeadOf(a, span.block_begin + b, kv_head);
+      span.heads[b] = HeadOf<Code>(a, span.block_begin + b, kv_head);
     }
     Scores<kHeads>(a, span, q, scores);
     Sums sums[kHeads];
@@ -205,13 +213,14 @@ void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
   for (int h = 0; h < kHeads; ++h) Finish(a, t, head + h, all[h], all_value + h * kMaxHeadDim);
 }
 
+template <class Code>
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
   const int group = a.n_heads / a.n_kv_heads;
   for (int kv_head = kv_begin; kv_head < kv_end; ++kv_head) {
     for (int t = 0; t < a.count; ++t) {
       int h = 0;
-      for (; h + 4 <= group; h += 4) AttendHeads<4>(a, t, kv_head, kv_head * group + h);
-      for (; h < group; ++h) AttendHeads<1>(a, t, kv_head, kv_head * group + h);
+      for (; h + 4 <= group; h += 4) AttendHeads<Code, 4>(a, t, kv_head, kv_head * group + h);
+      for (; h < group; ++h) AttendHeads<Code, 1>(a, t, kv_head, kv_head * group + h);
     }
   }
 }
@@ -234,7 +243,8 @@ void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
 }  // namespace
 
 void AddAvx2Attend(KernelTable& table) noexcept {
-  table.attend = Attend;
+  table.attend = Attend<int16_t>;
+  table.attend_int8 = Attend<int8_t>;
   table.merge_spans = MergeSpans;
 }
 

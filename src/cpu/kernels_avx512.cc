@@ -195,8 +195,8 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& Avx512Kernels() {
   static const KernelTable kTable = [] {
-    KernelTable table = {"avx512", Quantise,  DotRows, nullptr, RmsNorm, Glu,
-                         Rope,     AddScaled, Softmax, nullptr, {}};
+    KernelTable table = {"avx512", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
+                         Glu,      Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx512Attend(table);
     AddAvx512Matmuls(table);
     AddAvx512Supers(table);

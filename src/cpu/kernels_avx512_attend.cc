@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cpu/kernels_parts.h"
 
@@ -58,15 +59,18 @@ static_assert(kAttendScratch >= kBuffered * kBlockTokens * kMaxHeadDim + 2 * kSp
                                     kAttendRows * (kScoreStride + 2 * kMaxHeadDim + 4));
 
 // The blocks of a span that any row sees, and the next span's first ones for prefetching.
-struct Span {
-  Head heads[2 * kSpanBlocks];
+struct SpanPlace {
   int base;  // position of the first block's first lane
   int end;   // absolute
   int num_blocks;
 };
+template <class Code>
+struct Span : SpanPlace {
+  Head<Code> heads[2 * kSpanBlocks];
+};
 
 // What any of the rows [first, last] sees of the span, {0, 0} for nothing; tokens ascend with rows.
-inline Seen SeenBy(const Work& w, const Span& span, int first, int last) {
+inline Seen SeenBy(const Work& w, const SpanPlace& span, int first, int last) {
   const int early = w.first_position + first / w.group, late = w.first_position + last / w.group;
   const int visible = w.window > 0 ? early - w.window + 1 : 0;
   const int begin = visible > span.base ? visible : span.base;
@@ -80,23 +84,25 @@ inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlo
 
 // Memory is asked for what comes kAhead blocks later: first the keys of a span, then its values,
 // then the next span's keys. Further ahead was slower.
-inline const int16_t* AheadOfKeys(const Span& span, int block) {
+template <class Code>
+inline const Code* AheadOfKeys(const Span<Code>& span, int block) {
   const int then = block + kAhead;
   return then < span.num_blocks ? span.heads[then].k : span.heads[then - span.num_blocks].v;
 }
-inline const int16_t* AheadOfValues(const Span& span, int block) {
+template <class Code>
+inline const Code* AheadOfValues(const Span<Code>& span, int block) {
   const int then = block + kAhead;
   return then < span.num_blocks ? span.heads[then].v : span.heads[then].k;
 }
 
-template <int kRows>
-void ScoresOfFew(const Work& w, const Span& span, int row) {
+template <int kRows, class Code>
+void ScoresOfFew(const Work& w, const Span<Code>& span, int row) {
   constexpr int kWide = kRows >= 4 ? 2 : 4;
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
   const int end = RoundedUp(seen.end);
   int b = seen.begin / kBlockTokens;
   const auto score = [&]<int kBlocks>() {
-    const int16_t *keys[kBlocks], *wanted[kBlocks];
+    const Code *keys[kBlocks], *wanted[kBlocks];
     for (int i = 0; i < kBlocks; ++i) {
       keys[i] = span.heads[b + i].k;
       wanted[i] = AheadOfKeys(span, b + i);
@@ -111,8 +117,8 @@ void ScoresOfFew(const Work& w, const Span& span, int row) {
   for (; b < end; ++b) score.template operator()<1>();
 }
 
-template <int kRows>
-void ValuesOfFew(const Work& w, const Span& span, int row) {
+template <int kRows, class Code>
+void ValuesOfFew(const Work& w, const Span<Code>& span, int row) {
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
   constexpr int kVectors = kRows >= kTile ? 2 : 4;
   const int block_end = RoundedUp(seen.end);
@@ -122,7 +128,7 @@ void ValuesOfFew(const Work& w, const Span& span, int row) {
     const int end =
         seen.end - base < kAhead * kBlockTokens ? seen.end - base : kAhead * kBlockTokens;
     const auto add = [&]<int kWide>(int dim) {
-      const int16_t *values[kAhead], *wanted[kAhead];
+      const Code *values[kAhead], *wanted[kAhead];
       for (int i = 0; i < kAhead && first + i < block_end; ++i) {
         values[i] = span.heads[first + i].v + dim;
         wanted[i] = AheadOfValues(span, first + i) + dim * kBlockTokens;
@@ -141,13 +147,16 @@ void ValuesOfFew(const Work& w, const Span& span, int row) {
 
 // A share of the lines that come next, so that asking is spread over the tiles: the keys and
 // scales of what comes next and these blocks' values.
-void AskForShare(const Span& span, int block, int count, int d_head, int share, int num_shares) {
-  const int code_lines = kBlockTokens * d_head * 2 / kLine, lines = 2 * code_lines + 2;
+template <class Code>
+void AskForShare(const Span<Code>& span, int block, int count, int d_head, int share,
+                 int num_shares) {
+  const int code_lines = kBlockTokens * d_head * static_cast<int>(sizeof(Code)) / kLine;
+  const int lines = 2 * code_lines + 2;
   const int begin = lines * share / num_shares, end = lines * (share + 1) / num_shares;
   for (int i = 0; i < count; ++i) {
     // Keys are widened kBuffered blocks at a time.
-    const Head &now = span.heads[block + i], &next = span.heads[block + kBuffered + i];
-    const Head& later = span.heads[block + kSpanBlocks + i];  // scales are read span by span
+    const Head<Code>&now = span.heads[block + i], &next = span.heads[block + kBuffered + i];
+    const Head<Code>& later = span.heads[block + kSpanBlocks + i];  // scales are read span by span
     const auto* k = reinterpret_cast<const char*>(next.k);
     const auto* v = reinterpret_cast<const char*>(now.v);
     for (int line = begin; line < end; ++line) {
@@ -162,7 +171,8 @@ void AskForShare(const Span& span, int block, int count, int d_head, int share, 
   }
 }
 
-void ScoresOfMany(const Work& w, const Span& span, int block, int count) {
+template <class Code>
+void ScoresOfMany(const Work& w, const Span<Code>& span, int block, int count) {
   for (int i = 0; i < count; ++i) {
     float* to = w.widened + i * kBlockTokens * w.d_head;
     for (int d = 0; d < w.d_head; ++d) {
@@ -187,7 +197,8 @@ void ScoresOfMany(const Work& w, const Span& span, int block, int count) {
   if (i < count) score.template operator()<1>(i);
 }
 
-void ValuesOfMany(const Work& w, const Span& span, int block, int count) {
+template <class Code>
+void ValuesOfMany(const Work& w, const Span<Code>& span, int block, int count) {
   for (int i = 0; i < count; ++i) {
     for (int j = 0; j < kBlockTokens; ++j) {
       for (int d = 0; d < w.padded; d += 16) {
@@ -218,7 +229,7 @@ void ValuesOfMany(const Work& w, const Span& span, int block, int count) {
 
 // --- One span ------------------------------------------------------------------------------------
 
-void WeighRows(const Work& w, const Span& span) {
+void WeighRows(const Work& w, const SpanPlace& span) {
   EachTile(w.num_rows, [&]<int kRows>(int row) {
     // A tile's values are added up together, so each row has a weight wherever the tile sees.
     const Seen tile = SeenBy(w, span, row, row + kRows - 1);
@@ -249,7 +260,7 @@ void WeighRows(const Work& w, const Span& span) {
 }
 
 // Sixteen rows at a time, but a row that sees nothing of the span stays as it is.
-void MergeSpan(const Work& w, const Span& span) {
+void MergeSpan(const Work& w, const SpanPlace& span) {
   for (int first = 0; first < w.num_rows; first += 16) {
     const int count = w.num_rows - first < 16 ? w.num_rows - first : 16;
     __mmask16 rows = 0;
@@ -283,7 +294,8 @@ void MergeSpan(const Work& w, const Span& span) {
   }
 }
 
-void AddSpan(const AttendArgs& a, const Work& w, const Span& span) {
+template <class Code>
+void AddSpan(const AttendArgs& a, const Work& w, const Span<Code>& span) {
   for (int b = 0; b < span.num_blocks; ++b) {
     const __m512 scale =
         _mm512_mul_ps(_mm512_loadu_ps(span.heads[b].k_scale), _mm512_set1_ps(a.scale));
@@ -303,9 +315,9 @@ void AddSpan(const AttendArgs& a, const Work& w, const Span& span) {
         body(w, span, b, span.num_blocks - b < kBuffered ? span.num_blocks - b : kBuffered);
       }
     };
-    each(ScoresOfMany);
+    each(ScoresOfMany<Code>);
     WeighRows(w, span);
-    each(ValuesOfMany);
+    each(ValuesOfMany<Code>);
   }
 }
 
@@ -339,7 +351,7 @@ void FinishRows(const AttendArgs& a, const Work& w) {
 inline int LastPosition(const Work& w) { return w.first_position + (w.num_rows - 1) / w.group; }
 
 // The blocks of span s that the rows see.
-void FindSpan(const AttendArgs& a, const Work& w, int s, Span& span) {
+void FindSpan(const AttendArgs& a, const Work& w, int s, SpanPlace& span) {
   const int last = LastPosition(w), start = FirstVisible(a, w.first_position);
   const int block_begin = s * kSpan > start ? s * kSpanBlocks : start / kBlockTokens;
   const int block_end = (s + 1) * kSpan <= last ? (s + 1) * kSpanBlocks : last / kBlockTokens + 1;
@@ -350,22 +362,24 @@ void FindSpan(const AttendArgs& a, const Work& w, int s, Span& span) {
 
 // What is asked for beyond the last block is the start of the next KV head, which is likely to be
 // taken next.
-void FindHeads(const AttendArgs& a, const Work& w, int kv_head, Span& span) {
+template <class Code>
+void FindHeads(const AttendArgs& a, const Work& w, int kv_head, Span<Code>& span) {
   const int next_head = kv_head + 1 < a.n_kv_heads ? kv_head + 1 : kv_head;
   const int last = LastPosition(w), start = FirstVisible(a, w.first_position);
   int block = span.base / kBlockTokens, head = kv_head;
   for (int i = 0; i < span.num_blocks + kSpanBlocks; ++i) {
-    span.heads[i] = HeadOf(a, block, head);
+    span.heads[i] = HeadOf<Code>(a, block, head);
     if (++block > last / kBlockTokens) block = start / kBlockTokens, head = next_head;
   }
 }
 
 // Span by span, so that its keys and values are read from memory once for all the rows.
+template <class Code>
 void AttendRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
   StartRows(a, first, count, kv_head, w);
   const SpanRange spans = SpansOf(a, first, count);
   for (int s = spans.begin; s < spans.end; ++s) {
-    Span span;
+    Span<Code> span;
     FindSpan(a, w, s, span);
     FindHeads(a, w, kv_head, span);
     if (a.parts != nullptr) {
@@ -383,7 +397,7 @@ void MergeRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) 
   StartRows(a, first, count, kv_head, w);
   const SpanRange spans = SpansOf(a, first, count);
   for (int s = spans.begin; s < spans.end; ++s) {
-    Span span;
+    SpanPlace span;
     FindSpan(a, w, s, span);
     TakePart(a, s, kv_head, first, w);
     MergeSpan(w, span);
@@ -403,8 +417,9 @@ void EachRows(const AttendArgs& a, int kv_begin, int kv_end, RowsKernel kernel) 
   }
 }
 
+template <class Code>
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
-  EachRows(a, kv_begin, kv_end, AttendRows);
+  EachRows(a, kv_begin, kv_end, AttendRows<Code>);
 }
 void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
   EachRows(a, kv_begin, kv_end, MergeRows);
@@ -413,7 +428,8 @@ void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
 }  // namespace
 
 void AddAvx512Attend(KernelTable& table) noexcept {
-  table.attend = Attend;
+  table.attend = Attend<int16_t>;
+  table.attend_int8 = Attend<int8_t>;
   table.merge_spans = MergeSpans;
 }
 

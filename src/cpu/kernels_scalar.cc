@@ -183,25 +183,28 @@ struct Partial {
 };
 
 // One KV head of the block that holds a position.
+template <class Code>
 struct HeadInBlock {
-  const int16_t *k, *v;
+  const Code *k, *v;
   const float *k_scale, *v_scale;
 };
-HeadInBlock HeadAt(const AttendArgs& a, int position, int kv_head) {
+template <class Code>
+HeadInBlock<Code> HeadAt(const AttendArgs& a, int position, int kv_head) {
   const int64_t block = a.table[position / kBlockTokens];
-  const uint8_t* at =
-      a.pool + block * a.block_bytes + a.layer_offset + kv_head * KvHeadBytes(a.d_head);
-  const auto* codes = reinterpret_cast<const int16_t*>(at);
+  const uint8_t* at = a.pool + block * a.block_bytes + a.layer_offset +
+                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
+  const auto* codes = reinterpret_cast<const Code*>(at);
   const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
   return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
 }
 
 // Scores ascend over the head's dimensions, the values over positions; the weights add up in
 // sixteen lanes by position.
+template <class Code>
 void Span(const AttendArgs& a, const float* q, int kv_head, int begin, int end, float* scores,
           Partial& out) {
   for (int j = begin; j < end; ++j) {
-    const HeadInBlock head = HeadAt(a, j, kv_head);
+    const HeadInBlock<Code> head = HeadAt<Code>(a, j, kv_head);
     const int lane = j % kBlockTokens;
     float dot = 0.0f;
     for (int d = 0; d < a.d_head; ++d) {
@@ -222,7 +225,7 @@ void Span(const AttendArgs& a, const float* q, int kv_head, int begin, int end, 
   out.weight = JoinLanes(lanes);
   for (int d = 0; d < a.d_head; ++d) out.value[d] = 0.0f;
   for (int j = begin; j < end; ++j) {
-    const HeadInBlock head = HeadAt(a, j, kv_head);
+    const HeadInBlock<Code> head = HeadAt<Code>(a, j, kv_head);
     const int lane = j % kBlockTokens;
     const float weight = scores[j - begin] * head.v_scale[lane];
     for (int d = 0; d < a.d_head; ++d) {
@@ -256,6 +259,7 @@ void Finish(const AttendArgs& a, int t, int head, const Partial& all) {
 }
 
 // Spans merge in ascending order; what is to be merged later is left in `parts`.
+template <class Code>
 void AttendHead(const AttendArgs& a, int t, int head) {
   const int position = a.first_position + t, visible = FirstVisible(a, position);
   const int group = a.n_heads / a.n_kv_heads, kv_head = head / group;
@@ -267,12 +271,12 @@ void AttendHead(const AttendArgs& a, int t, int head) {
     const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
     Partial span{0.0f, 0.0f, a.scratch + kSpan + kMaxHeadDim};
     if (a.parts == nullptr) {
-      Span(a, q, kv_head, begin, end, a.scratch, span);
+      Span<Code>(a, q, kv_head, begin, end, a.scratch, span);
       Merge(span, a.d_head, all);
     } else {
       const SpanPart part = PartOf(a, s, kv_head, t * group + head % group);
       span.value = part.value;
-      Span(a, q, kv_head, begin, end, a.scratch, span);
+      Span<Code>(a, q, kv_head, begin, end, a.scratch, span);
       *part.top = span.top;
       *part.weight = span.weight;
     }
@@ -280,10 +284,11 @@ void AttendHead(const AttendArgs& a, int t, int head) {
   if (a.parts == nullptr) Finish(a, t, head, all);
 }
 
+template <class Code>
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
   const int group = a.n_heads / a.n_kv_heads;
   for (int t = 0; t < a.count; ++t) {
-    for (int head = kv_begin * group; head < kv_end * group; ++head) AttendHead(a, t, head);
+    for (int head = kv_begin * group; head < kv_end * group; ++head) AttendHead<Code>(a, t, head);
   }
 }
 
@@ -355,8 +360,8 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& ScalarKernels() {
   static const KernelTable kTable = [] {
-    KernelTable table = {"scalar", Quantise,  DotRows, Attend,     RmsNorm, Glu,
-                         Rope,     AddScaled, Softmax, MergeSpans, {}};
+    KernelTable table = {"scalar", Quantise, DotRows,   Attend<int16_t>, Attend<int8_t>, RmsNorm,
+                         Glu,      Rope,     AddScaled, Softmax,         MergeSpans,     {}};
     table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
     table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
     AddScalarSupers(table);

@@ -11,14 +11,23 @@
 
 namespace hearth {
 
-KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks) {
+namespace {
+
+int64_t LayerBytes(const ModelSpec& spec, KvCode code) {
+  return spec.n_kv_heads * KvHeadBytes(spec.d_head, code == KvCode::kInt8 ? 1 : 2);
+}
+
+}  // namespace
+
+KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks, KvCode code) {
   KvLayout layout;
   layout.block_tokens = kBlockTokens;
+  layout.code = code;
   // The group that sees everything comes first.
   std::vector<int> windows;
   for (const LayerSpec& layer : spec.layers) windows.push_back(layer.window);
   std::ranges::stable_sort(windows, {}, [](int window) { return window > 0; });
-  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  const int64_t layer_bytes = LayerBytes(spec, code);
   for (const int window : windows) {
     auto group = std::ranges::find(layout.groups, window, &KvGroupLayout::window);
     if (group == layout.groups.end()) {
@@ -34,7 +43,7 @@ KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks) {
 }
 
 std::vector<KvMemory::Layer> KvLayersOf(const ModelSpec& spec, const KvLayout& layout) {
-  const int64_t layer_bytes = spec.n_kv_heads * KvHeadBytes(spec.d_head);
+  const int64_t layer_bytes = LayerBytes(spec, layout.code);
   std::vector<int64_t> offsets(layout.groups.size());
   std::vector<KvMemory::Layer> layers;
   for (const LayerSpec& layer : spec.layers) {
@@ -47,9 +56,9 @@ std::vector<KvMemory::Layer> KvLayersOf(const ModelSpec& spec, const KvLayout& l
   return layers;
 }
 
-Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> blocks) {
+Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> blocks, KvCode code) {
   KvMemory memory(spec.n_kv_heads, spec.d_head);
-  memory.layout_ = KvLayoutOf(spec, blocks);
+  memory.layout_ = KvLayoutOf(spec, blocks, code);
   memory.layers_ = KvLayersOf(spec, memory.layout_);
   for (const KvGroupLayout& group : memory.layout_.groups) {
     const int64_t bytes = group.block_bytes * group.num_blocks;
@@ -89,11 +98,12 @@ std::span<std::byte> KvMemory::block(int group, int id) {
 
 namespace {
 
-// One head to int16 and a scale, rounded to nearest even. A head that holds no number gets a NaN
-// scale, which spoils every later token of its own sequence and nothing else. Written so that a
-// compiler makes vectors of it: no call of the C library, no floating-point comparison per value.
-float QuantiseHead(const float* values, int n, int16_t* codes) {
-  constexpr float kMax = 32767.0f;
+// One head to whole numbers and a scale, rounded to nearest even. A head that holds no number gets
+// a NaN scale, which spoils every later token of its own sequence and nothing else. Written so that
+// a compiler makes vectors of it: no call of the C library, no floating-point comparison per value.
+template <class Number>
+float QuantiseHead(const float* values, int n, Number* codes) {
+  constexpr auto kMax = static_cast<float>(std::numeric_limits<Number>::max());
   // Adding and taking away 1.5 * 2^23 rounds a small float to the nearest integer, ties to even.
   constexpr float kRound = 12582912.0f;
   int32_t top_bits = 0;  // magnitudes compare as integers, and NaN above all
@@ -101,14 +111,14 @@ float QuantiseHead(const float* values, int n, int16_t* codes) {
     top_bits = std::max(top_bits, std::bit_cast<int32_t>(values[i]) & 0x7fffffff);
   }
   if (top_bits >= 0x7f800000) {
-    std::fill_n(codes, n, int16_t{0});
+    std::fill_n(codes, n, Number{0});
     return std::numeric_limits<float>::quiet_NaN();
   }
   const auto top = std::bit_cast<float>(top_bits);
   // Below 2^-100 the inverse would overflow; such a head is as good as zero.
   const float inverse = top >= 0x1p-100f ? kMax / top : 0.0f;
   for (int i = 0; i < n; ++i) {
-    codes[i] = static_cast<int16_t>(static_cast<int32_t>((values[i] * inverse + kRound) - kRound));
+    codes[i] = static_cast<Number>(static_cast<int32_t>((values[i] * inverse + kRound) - kRound));
   }
   return top / kMax;
 }
@@ -117,20 +127,26 @@ float QuantiseHead(const float* values, int n, int16_t* codes) {
 
 // K lies transposed, one row of 16 positions per dimension, so that a kernel loads the same
 // dimension of 16 keys at once; V lies position by position.
-void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
+template <class Number>
+void KvMemory::WriteAs(int layer, int block, int position, const float* k, const float* v) {
   const Layer& where = layers_[static_cast<size_t>(layer)];
   const int lane = position % kBlockTokens;
   uint8_t* at = pool(where.group) + block * layout_.group(where.group).block_bytes + where.offset;
   for (int head = 0; head < n_kv_heads_; ++head) {
-    auto* codes = reinterpret_cast<int16_t*>(at);
+    auto* codes = reinterpret_cast<Number*>(at);
     auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head_);
-    int16_t keys[kMaxHeadDim];
+    Number keys[kMaxHeadDim];
     scales[lane] = QuantiseHead(k + head * d_head_, d_head_, keys);
     for (int d = 0; d < d_head_; ++d) codes[d * kBlockTokens + lane] = keys[d];
     scales[kBlockTokens + lane] =
         QuantiseHead(v + head * d_head_, d_head_, codes + (kBlockTokens + lane) * d_head_);
-    at += KvHeadBytes(d_head_);
+    at += KvHeadBytes(d_head_, sizeof(Number));
   }
+}
+
+void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
+  if (layout_.code == KvCode::kInt8) return WriteAs<int8_t>(layer, block, position, k, v);
+  WriteAs<int16_t>(layer, block, position, k, v);
 }
 
 }  // namespace hearth

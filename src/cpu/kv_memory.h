@@ -16,8 +16,9 @@ namespace hearth {
 // Thread: the backend's; workers write different tokens at the same time.
 class KvMemory {
  public:
-  // Allocates the blocks of KvLayoutOf(spec, blocks).
-  static Result<KvMemory> Make(const ModelSpec& spec, std::span<const int> blocks);
+  // Allocates the blocks of KvLayoutOf(spec, blocks, code).
+  static Result<KvMemory> Make(const ModelSpec& spec, std::span<const int> blocks,
+                               KvCode code = KvCode::kInt16);
 
   // Takes all of it from the system now, and not block by block when they are first written.
   Status Reserve(ThreadPool& pool);
@@ -37,6 +38,8 @@ class KvMemory {
 
  private:
   KvMemory(int n_kv_heads, int d_head) : n_kv_heads_(n_kv_heads), d_head_(d_head) {}
+  template <class Number>
+  void WriteAs(int layer, int block, int position, const float* k, const float* v);
   int n_kv_heads_, d_head_;
   KvLayout layout_;
   std::vector<Layer> layers_;
@@ -46,7 +49,8 @@ class KvMemory {
 
 // The groups of a model's layers. `blocks` says how many blocks each group gets; a single number is
 // for every group, none means no blocks.
-KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks);
+KvLayout KvLayoutOf(const ModelSpec& spec, std::span<const int> blocks,
+                    KvCode code = KvCode::kInt16);
 // Where each layer of the model lies in the blocks of its group.
 std::vector<KvMemory::Layer> KvLayersOf(const ModelSpec& spec, const KvLayout& layout);
 

@@ -19,11 +19,11 @@ using testing::Rng;
 using testing::SameFloat;
 
 struct Head {
-  std::vector<int16_t> codes;
+  std::vector<int> codes;
   float scale;
 };
-Head Expected(const float* values, int n) {
-  Head head{std::vector<int16_t>(static_cast<size_t>(n), 0), 0.0f};
+Head Expected(const float* values, int n, float largest) {
+  Head head{std::vector<int>(static_cast<size_t>(n), 0), 0.0f};
   float top = 0.0f;
   for (int i = 0; i < n; ++i) {
     if (!std::isfinite(values[i])) {
@@ -32,11 +32,11 @@ Head Expected(const float* values, int n) {
     }
     top = std::max(top, std::fabs(values[i]));
   }
-  head.scale = top / 32767.0f;
+  head.scale = top / largest;
   if (top < 0x1p-100f) return head;
   for (int i = 0; i < n; ++i) {
     head.codes[static_cast<size_t>(i)] =
-        static_cast<int16_t>(std::nearbyint(values[i] * (32767.0f / top)));
+        static_cast<int>(std::nearbyint(values[i] * (largest / top)));
   }
   return head;
 }
@@ -83,14 +83,16 @@ TEST(KvMemory, LayersThatLookBackEquallyFarShareAGroup) {
   EXPECT_EQ(memory->block(2, 3).size(), static_cast<size_t>(one));
 }
 
-TEST(KvMemory, WritesWhatTheDefinitionSays) {
+template <class Number>
+void CheckWriting(KvCode code) {
+  constexpr auto kLargest = static_cast<float>(std::numeric_limits<Number>::max());
   Rng rng(41);
   for (int round = 0; round < Rounds(300); ++round) {
     ModelSpec spec;
     spec.n_kv_heads = rng.Int(1, 3);
     spec.d_head = rng.OneIn(3) ? rng.Int(1, kMaxHeadDim) : 64;
     spec.layers.resize(2);
-    auto memory = KvMemory::Make(spec, std::vector<int>{3});
+    auto memory = KvMemory::Make(spec, std::vector<int>{3}, code);
     ASSERT_TRUE(memory.ok());
     const int n = spec.d_head, position = rng.Int(0, 100), lane = position % kBlockTokens;
     std::vector<float> k, v;
@@ -102,13 +104,13 @@ TEST(KvMemory, WritesWhatTheDefinitionSays) {
     std::fill(block.begin(), block.end(), std::byte{0x5a});
     memory->Write(1, 2, position, k.data(), v.data());
     const std::byte* at = block.data() + memory->layer(1).offset;
-    for (int head = 0; head < spec.n_kv_heads; ++head, at += KvHeadBytes(n)) {
-      const Head keys = Expected(&k[static_cast<size_t>(head * n)], n);
-      const Head values = Expected(&v[static_cast<size_t>(head * n)], n);
-      std::vector<int16_t> codes(static_cast<size_t>(2 * kBlockTokens * n));
-      std::memcpy(codes.data(), at, codes.size() * 2);
+    for (int head = 0; head < spec.n_kv_heads; ++head, at += KvHeadBytes(n, sizeof(Number))) {
+      const Head keys = Expected(&k[static_cast<size_t>(head * n)], n, kLargest);
+      const Head values = Expected(&v[static_cast<size_t>(head * n)], n, kLargest);
+      std::vector<Number> codes(static_cast<size_t>(2 * kBlockTokens * n));
+      std::memcpy(codes.data(), at, codes.size() * sizeof(Number));
       float scales[2 * kBlockTokens];
-      std::memcpy(scales, at + codes.size() * 2, sizeof scales);
+      std::memcpy(scales, at + codes.size() * sizeof(Number), sizeof scales);
       for (int d = 0; d < n; ++d) {
         ASSERT_EQ(codes[static_cast<size_t>(d * kBlockTokens + lane)],
                   keys.codes[static_cast<size_t>(d)]);
@@ -118,9 +120,26 @@ TEST(KvMemory, WritesWhatTheDefinitionSays) {
       ASSERT_TRUE(SameFloat(scales[lane], keys.scale));
       ASSERT_TRUE(SameFloat(scales[kBlockTokens + lane], values.scale));
       // A neighbour's codes are left alone.
-      ASSERT_EQ(codes[static_cast<size_t>((lane + 1) % kBlockTokens)], 0x5a5a);
+      ASSERT_EQ(codes[static_cast<size_t>((lane + 1) % kBlockTokens)], static_cast<Number>(0x5a5a));
     }
   }
+}
+
+TEST(KvMemory, WritesWhatTheDefinitionSays) {
+  CheckWriting<int16_t>(KvCode::kInt16);
+  CheckWriting<int8_t>(KvCode::kInt8);
+}
+
+TEST(KvMemory, Int8TakesHalfAndItsScales) {
+  ModelSpec spec;
+  spec.n_kv_heads = 8;
+  spec.d_head = 64;
+  spec.layers.resize(3);
+  const KvLayout wide = KvLayoutOf(spec, {}), narrow = KvLayoutOf(spec, {}, KvCode::kInt8);
+  // Two scales of four bytes for each token and head.
+  const int64_t scales = int64_t{3} * 8 * kBlockTokens * 8;
+  EXPECT_EQ(narrow.group(0).block_bytes - scales, (wide.group(0).block_bytes - scales) / 2);
+  EXPECT_EQ(KvLayersOf(spec, narrow)[1].offset, narrow.group(0).block_bytes / 3);
 }
 
 TEST(KvMemory, TakesItsMemoryAtOnceWhenAsked) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <span>
@@ -164,20 +165,25 @@ std::string CheckRows(const KernelTable& table, Numbers& numbers) {
 }
 
 // Two tokens at position 300, so that a span ends in between, with and without a window.
+template <class Number>
 std::string CheckAttention(const KernelTable& table, Numbers& numbers) {
+  constexpr auto kLargest = static_cast<float>(std::numeric_limits<Number>::max());
+  const auto kernel_of = [](const KernelTable& k) {
+    return sizeof(Number) == 1 ? k.attend_int8 : k.attend;
+  };
   constexpr int kHeads = 8, kKvHeads = 2, kHeadDim = 64, kCount = 2, kFirst = 300;
   constexpr int kBlocks = (kFirst + kCount + kBlockTokens - 1) / kBlockTokens;
-  constexpr int64_t kBytes = KvHeadBytes(kHeadDim) * kKvHeads;
+  constexpr int64_t kBytes = KvHeadBytes(kHeadDim, sizeof(Number)) * kKvHeads;
   std::vector<uint8_t> pool(static_cast<size_t>(kBytes * kBlocks) + 64);
   uint8_t* line = pool.data();
   line += (64 - reinterpret_cast<uintptr_t>(line) % 64) % 64;
   for (int64_t head = 0; head < int64_t{kBlocks} * kKvHeads; ++head) {
-    auto* codes = reinterpret_cast<int16_t*>(line + head * KvHeadBytes(kHeadDim));
+    auto* codes = reinterpret_cast<Number*>(line + head * KvHeadBytes(kHeadDim, sizeof(Number)));
     for (int i = 0; i < 2 * kBlockTokens * kHeadDim; ++i) {
-      codes[i] = static_cast<int16_t>(numbers.Bits());
+      codes[i] = static_cast<Number>(numbers.Bits());
     }
     auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * kHeadDim);
-    for (int i = 0; i < 2 * kBlockTokens; ++i) scales[i] = std::fabs(numbers.Next()) / 32767.0f;
+    for (int i = 0; i < 2 * kBlockTokens; ++i) scales[i] = std::fabs(numbers.Next()) / kLargest;
   }
   std::vector<int32_t> blocks(kBlocks);
   std::iota(blocks.rbegin(), blocks.rend(), 0);
@@ -189,9 +195,9 @@ std::string CheckAttention(const KernelTable& table, Numbers& numbers) {
                     kStride,  kBytes,      0,        kCount,        kFirst,       window,
                     kHeads,   kKvHeads,    kHeadDim, 0.125f,        nullptr,      0,
                     0};
-    ScalarKernels().attend(args, 0, kKvHeads);
+    kernel_of(ScalarKernels())(args, 0, kKvHeads);
     args.out = got.data();
-    table.attend(args, 0, kKvHeads);
+    kernel_of(table)(args, 0, kKvHeads);
     if (Differ(want, got)) return "attention";
   }
   return "";
@@ -202,7 +208,10 @@ std::string CheckAttention(const KernelTable& table, Numbers& numbers) {
 std::string FirstDifference(const KernelTable& table) {
   Numbers numbers;
   if (std::string wrong = CheckRows(table, numbers); !wrong.empty()) return wrong;
-  if (std::string wrong = CheckAttention(table, numbers); !wrong.empty()) return wrong;
+  if (std::string wrong = CheckAttention<int16_t>(table, numbers); !wrong.empty()) return wrong;
+  if (std::string wrong = CheckAttention<int8_t>(table, numbers); !wrong.empty()) {
+    return wrong + " over int8";
+  }
   for (const DType dtype :
        {DType::kMxfp4, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
         DType::kIq4Nl, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,

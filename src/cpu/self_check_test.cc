@@ -68,6 +68,12 @@ TEST(SelfCheck, OneWrongBitInAnyKernelIsFound) {
   };
   EXPECT_EQ(FirstDifference(table), "attention");
   table = ScalarKernels();
+  table.attend_int8 = [](const AttendArgs& args, int kv_begin, int kv_end) {
+    ScalarKernels().attend_int8(args, kv_begin, kv_end);
+    if (args.window > 0) FlipLastBit(args.out[0]);
+  };
+  EXPECT_EQ(FirstDifference(table), "attention over int8");
+  table = ScalarKernels();
   table.quantise = [](const float* values, const Activations& x, int row) {
     ScalarKernels().quantise(values, x, row);
     x.lo[x.stride * row] ^= 1;

@@ -23,10 +23,15 @@ struct KvGroupLayout {
 
 inline constexpr int kDefaultBlockTokens = 16;
 
+// What K and V are kept as: whole numbers with a scale per token and head. int8 takes half the
+// memory and gives other bits (docs/numerics.md), so it is asked for and never chosen.
+enum class KvCode : uint8_t { kInt16, kInt8 };
+
 // What a backend says of its KV memory. Groups are known by their place in the list: the one that
 // sees everything comes first if there is one, and no two have the same window.
 struct KvLayout {
   int block_tokens = kDefaultBlockTokens;  // in a block, the same in every group
+  KvCode code = KvCode::kInt16;
   std::vector<KvGroupLayout> groups;
 
   int num_groups() const { return static_cast<int>(groups.size()); }

@@ -34,8 +34,9 @@ struct Running {
 
 class BitwiseRuns {
  public:
-  BitwiseRuns(const std::string& path, int num_sequences, int max_tokens, uint32_t seed)
-      : random_(seed), model_(LoadedModel(path)) {
+  BitwiseRuns(const std::string& path, int num_sequences, int max_tokens, uint32_t seed,
+              KvCode kv_code)
+      : random_(seed), model_(LoadedModel(path)), kv_code_(kv_code) {
     Define(num_sequences, max_tokens);
   }
 
@@ -67,6 +68,7 @@ class BitwiseRuns {
     options.isa = isa;
     options.num_threads = num_threads;
     options.kv_blocks = {size * MaxBlocks()};
+    options.kv_code = kv_code_;
     options.max_step_tokens = 1 << 16;
     return MakeCpuBackend(model_, options);
   }
@@ -171,16 +173,18 @@ class BitwiseRuns {
 
   std::mt19937 random_;
   Model model_;
+  KvCode kv_code_;
   std::vector<Sequence> sequences_;
 };
 
 // `cases` sequences over batches of up to `max_batch`, every instruction set and thread count.
-inline void CompareBits(const std::string& path, int max_tokens, int max_batch, int cases) {
+inline void CompareBits(const std::string& path, int max_tokens, int max_batch, int cases,
+                        KvCode kv_code = KvCode::kInt16) {
   if (BestIsa() < Isa::kAmx) {
     std::printf("SKIPPED LOUDLY: this machine's best is %s, higher levels are not compared\n",
                 NameOf(BestIsa()));
   }
-  BitwiseRuns runs(path, 8, max_tokens, 20261115);
+  BitwiseRuns runs(path, 8, max_tokens, 20261115, kv_code);
   if (::testing::Test::HasFailure()) return;
   const std::vector<Isa> isas = SupportedIsas();
   int done = 0, round = 0;
