@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cache on disk costs beside the bare disk: bytes written for each byte stored, reads
-// beside pread of the same files, the time to open; and the same with values in blob files.
-// disk_store_bench DIR GIB [TURNOVERS]: a store of so many GiB, written so many times over.
+// beside pread of the same files, the time to open; and the same with direct reads, encrypted, and
+// with values in blob files.
+// disk_store_bench DIR GIB [TURNOVERS [fifo|direct|sealed|blobs]]: a store of so many GiB, written
+// so many times over; all four unless one is named.
 #include <fcntl.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
@@ -85,7 +87,7 @@ void DropCached(const fs::path& folder) {
 
 double InMib(double bytes) { return bytes / (1 << 20); }
 
-// `read(random)` reads about a record and says how many bytes it got; MiB/s of all threads
+// `read(random, buffer)` reads about a record and says how many bytes it got; MiB/s of all threads
 // together.
 template <typename Read>
 double Rate(int num_threads, const Read& read) {
@@ -96,13 +98,17 @@ double Rate(int num_threads, const Read& read) {
   for (int i = 0; i < num_threads; ++i) {
     threads.emplace_back([&, i] {
       std::mt19937_64 random(static_cast<uint64_t>(i) * 1000 + 5);
-      while (left-- > 0) bytes += static_cast<int64_t>(read(random));
+      std::vector<std::byte> buffer(kRecordBytes);
+      while (left-- > 0) bytes += static_cast<int64_t>(read(random, buffer));
     });
   }
   for (std::thread& thread : threads) thread.join();
   return InMib(static_cast<double>(bytes)) / Since(began);
 }
 
+using Buffer = std::vector<std::byte>;
+
+// Into memory that is used again: the most that can be asked of anybody.
 double BareRate(const fs::path& folder, int num_threads) {
   std::vector<int> descriptors;
   std::vector<uint64_t> sizes;
@@ -111,8 +117,7 @@ double BareRate(const fs::path& folder, int num_threads) {
     sizes.push_back(fs::file_size(file));
     descriptors.push_back(open(file.c_str(), O_RDONLY));
   }
-  const double rate = Rate(num_threads, [&](std::mt19937_64& random) -> size_t {
-    std::vector<std::byte> buffer(kRecordBytes);
+  const double rate = Rate(num_threads, [&](std::mt19937_64& random, Buffer& buffer) -> size_t {
     const size_t file = random() % sizes.size();
     const auto at = static_cast<off_t>(random() % (sizes[file] - kRecordBytes));
     const ssize_t got = pread(descriptors[file], buffer.data(), buffer.size(), at);
@@ -167,8 +172,8 @@ void MeasureStore(const char* name, const fs::path& folder, const DiskStoreOptio
   const std::vector<TierKey> keys = (*store)->Keys();
   std::printf("%-22s opened in %.3f s, cold: %zu records, %zu files\n", name, Since(began),
               keys.size(), FilesOf(folder).size());
-  PrintReads(name, folder, [&](std::mt19937_64& random) -> size_t {
-    Result<std::vector<std::byte>> record = (*store)->Get(keys[random() % keys.size()]);
+  PrintReads(name, folder, [&](std::mt19937_64& random, Buffer&) -> size_t {
+    Result<TierBytes> record = (*store)->Get(keys[random() % keys.size()]);
     return record.ok() ? record->size() : 0;
   });
 }
@@ -208,7 +213,7 @@ void MeasureBlobs(const fs::path& folder, int64_t max_bytes, uint64_t count) {
   db->Flush(rocksdb::FlushOptions()).PermitUncheckedError();
   PrintWrites("blob files", folder, count, before, Since(began));
   const uint64_t first = count > room ? count - room : 0;
-  PrintReads("blob files", folder, [&](std::mt19937_64& random) -> size_t {
+  PrintReads("blob files", folder, [&](std::mt19937_64& random, Buffer&) -> size_t {
     rocksdb::PinnableSlice value;
     const auto status = db->Get(rocksdb::ReadOptions(), db->DefaultColumnFamily(),
                                 name(first + random() % (count - first)), &value);
@@ -234,12 +239,22 @@ int main(int argc, char** argv) {
   const double turnovers = argc > 3 ? hearth::NumberIn(argv[3]) : 1;
   const auto count =
       static_cast<uint64_t>(turnovers * static_cast<double>(max_bytes) / hearth::kRecordBytes);
-  hearth::DiskStoreOptions options{.max_bytes = max_bytes};
-  hearth::MeasureStore("places, FIFO", folder / "fifo", options, count);
-  hearth::fs::remove_all(folder / "fifo");
+  const std::string_view only = argc > 4 ? argv[4] : "";
+  const auto is_wanted = [&](std::string_view name) { return only.empty() || only == name; };
+  hearth::DiskStoreOptions options;
+  options.max_bytes = max_bytes;
+  const auto measure = [&](const char* name, const char* told) {
+    if (!is_wanted(name)) return;
+    hearth::MeasureStore(told, folder / name, options, count);
+    hearth::fs::remove_all(folder / name);
+  };
+  measure("fifo", "places, FIFO");
   options.direct_reads = true;
-  hearth::MeasureStore("the same, direct reads", folder / "direct", options, count);
-  hearth::fs::remove_all(folder / "direct");
+  measure("direct", "the same, direct reads");
+  options.direct_reads = false;
+  options.seal = std::make_shared<const hearth::RecordSeal>("a secret of 16 bytes or more");
+  measure("sealed", "the same, encrypted");
+  if (!is_wanted("blobs")) return 0;
   hearth::MeasureBlobs(folder / "blobs", max_bytes, count);
   hearth::fs::remove_all(folder / "blobs");
   return 0;

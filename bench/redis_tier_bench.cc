@@ -118,7 +118,7 @@ double Fetched(int port, size_t num_records, const std::shared_ptr<const RecordS
   const auto began = Steady::now();
   for (size_t i = 0; i < num_records; i += kAtOnce) {
     const size_t count = std::min(kAtOnce, num_records - i);
-    for (size_t k = 0; k < count; ++k) tier.Fetch(next + k, KeyOf((i + k) % 64));
+    for (size_t k = 0; k < count; ++k) tier.Fetch(next + k, KeyOf((i + k) % 64), 0);
     for (size_t k = 0; k < count; ++k) {
       const auto done = answers.Wait(next + k);
       if (!done || done->outcome != TierOutcome::kDone) Fail("a fetch failed");

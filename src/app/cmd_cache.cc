@@ -90,7 +90,7 @@ Status Verify(const CacheCommandFlags& flags) {
                   DiskStore::Open(each.blocks, options).Within(each.blocks));
     int64_t num_good = 0, num_bytes = 0, num_bad = 0;
     for (const TierKey& key : store->Keys()) {
-      Result<std::vector<std::byte>> record = store->Get(key);
+      Result<TierBytes> record = store->Get(key);
       if (record.ok()) {
         ++num_good;
         num_bytes += static_cast<int64_t>(record->size());

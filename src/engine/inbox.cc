@@ -240,7 +240,9 @@ Inbox::Messages Inbox::Take() {
 }
 
 void Inbox::OnTransfer(TierDone done) {
-  if (!done.record.empty() && !IsIntact(done.record)) done.outcome = TierOutcome::kFailed;
+  if (!done.is_verified && !done.record.empty() && !IsIntact(done.record)) {
+    done.outcome = TierOutcome::kFailed;
+  }
   {
     const MutexLock lock(mutex_);
     transfers_.push_back({std::move(done), clock_ != nullptr ? clock_->now_us() : 0});

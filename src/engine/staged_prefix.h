@@ -6,12 +6,14 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "kv/tier_bytes.h"
 namespace hearth {
 
 struct StagedBlock {
   int group = 0, entry = 0;          // its place in the sequence's tables
   int part = 0;                      // of the tier that it came from
-  std::vector<std::byte> record;     // what owns the bytes
+  TierBytes record;                  // what owns the bytes
   std::span<const std::byte> bytes;  // of the block
 };
 

@@ -88,6 +88,7 @@ bool TierTraffic::BeginLoad(Sequence& s, int limit, When when, int64_t now_us) {
   kv_.ExtendKeys(s.kv.domain, s.tokens, static_cast<size_t>(most), load.keys);
   if (when == When::kAhead && IsComing(load.keys[static_cast<size_t>(load.first)])) return false;
   load.tokens.assign(s.tokens.begin(), s.tokens.begin() + most * block_tokens);
+  load.tenant = s.kv.domain.tenant;
   load.began_us = now_us;
   if (!BeginAsk(s.id, load, now_us)) {
     s.record.tier_miss = BeginFetches(s.id, load, now_us);
@@ -120,7 +121,8 @@ void TierTraffic::StartFetches(const Load& load) {
     const Fetch& fetch = fetches_.at(id);
     wanted.emplace_back(id, KeyAt(load, fetch.group, fetch.entry));
   }
-  for (const auto& [id, key] : wanted) tier_.Fetch(id, key);
+  const uint32_t tenant = load.tenant;
+  for (const auto& [id, key] : wanted) tier_.Fetch(id, key, tenant);
 }
 
 // True: the tier asks somebody what it has of the prompt, and the sequence waits for that.
@@ -267,7 +269,7 @@ bool TierTraffic::Accept(const Fetch& fetch, Load& load, TierDone& done) {
   const auto bytes = ReadRecord(block.record, KeyAt(load, fetch.group, fetch.entry), tokens,
                                 static_cast<size_t>(kv_.layout().group(fetch.group).block_bytes));
   if (!bytes) return false;
-  block.bytes = *bytes;  // moving a vector leaves its bytes where they are
+  block.bytes = *bytes;  // moving the record leaves them where they are
   load.prefix->blocks.push_back(std::move(block));
   return true;
 }

@@ -105,8 +105,9 @@ class TierTraffic {
     TransferId ask = 0;                    // its question; 0: none
     std::vector<Token> tokens;             // of the blocks that are fetched, and of those before
     std::vector<BlockKey> keys;            // of all blocks from the beginning
-    int first = 0;                         // blocks that are here
-    int wanted = 0;                        // how far it should reach
+    uint32_t tenant = 0;
+    int first = 0;   // blocks that are here
+    int wanted = 0;  // how far it should reach
     TransferId first_fetch = 0, end_fetch = 0;
     int num_pending = 0;  // of those
     std::vector<PartLoad> parts;

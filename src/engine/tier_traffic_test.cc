@@ -89,6 +89,39 @@ TEST_F(TierTest, WhatMemoryLostComesBackFromTheTier) {
   EXPECT_EQ(counts().num_loads_used, 1u);
 }
 
+TEST_F(TierTest, AFetchSaysWhoseItIs) {
+  const auto ask = [&] {
+    Request request;
+    request.prompt = Prompt(1, 150);
+    request.max_tokens = 1;
+    request.domain.tenant = 5;
+    EXPECT_TRUE(core_->Submit(std::move(request), std::make_shared<testing::Listener>()).ok());
+    Play();
+  };
+  ask();
+  Restart();
+  ask();
+  EXPECT_GT(tier_.num_fetches, 0);
+  EXPECT_EQ(tier_.last_tenant, 5u);
+}
+
+// Damage that a tier says it looked for is the tier's to find; anything else is looked at here.
+TEST_F(TierTest, WhatATierVerifiedIsNotSummedUpAgain) {
+  for (const bool is_verified : {false, true}) {
+    const std::vector<Token> prompt = Prompt(is_verified ? 8 : 9, 150);
+    AskWhileSilent(prompt);
+    tier_.answers = true;
+    for (TierDone& done : std::exchange(tier_.waiting, {})) {
+      std::vector<std::byte> damaged = done.record.Copy();
+      if (!damaged.empty()) damaged.back() ^= std::byte{1};
+      tier_.Answer({done.id, done.outcome, std::move(damaged), is_verified});
+    }
+    Play();
+    EXPECT_EQ(counts().num_loads_used, is_verified ? 1u : 0u);
+    Restart();
+  }
+}
+
 TEST_F(TierTest, AnotherEngineWithTheSameSecretFindsIt) {
   const std::vector<Token> prompt = Prompt(1, 150);
   const auto computed = Answer(prompt);

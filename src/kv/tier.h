@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kv/block_key.h"
+#include "kv/tier_bytes.h"
 namespace hearth {
 
 // The block of one group for a block of tokens and all that came before them. Equal in every
@@ -34,7 +35,8 @@ enum class TierOutcome : uint8_t {
 struct TierDone {
   TransferId id = 0;
   TierOutcome outcome = TierOutcome::kFailed;
-  std::vector<std::byte> record;  // of a fetch that was done
+  TierBytes record;          // of a fetch that was done
+  bool is_verified = false;  // the tier has compared the record with its sum or opened its seal
 };
 
 // What a tier says of itself. Counts are since its start.
@@ -82,10 +84,11 @@ class Tier {
                    [[maybe_unused]] const std::vector<TierKey>& keys) {
     return false;
   }
-  // Each is answered once, whenever that is. `tenant`: whose share of the tier it counts against.
+  // Each is answered once, whenever that is. `tenant`: whose share of the tier it counts against;
+  // of a fetch, a copy that is kept nearer.
   virtual void Store(TransferId id, const TierKey& key, uint32_t tenant,
                      std::vector<std::byte> record) = 0;
-  virtual void Fetch(TransferId id, const TierKey& key) = 0;
+  virtual void Fetch(TransferId id, const TierKey& key, uint32_t tenant) = 0;
   // The answer is not wanted any more; it may come all the same.
   virtual void Cancel(TransferId id) = 0;
   // Thread: any.

@@ -69,7 +69,7 @@ void SimTier::MakeRoom() {
   }
 }
 
-void SimTier::Fetch(TransferId id, const TierKey& key) {
+void SimTier::Fetch(TransferId id, const TierKey& key, uint32_t /*tenant*/) {
   TierDone done{id, TierOutcome::kMissing, {}};
   const auto found = records_.find(key);
   if (random_.Chance(options_.fail)) {
@@ -78,12 +78,13 @@ void SimTier::Fetch(TransferId id, const TierKey& key) {
     done.outcome = TierOutcome::kDone;
     auto from = found;
     if (random_.Chance(options_.swap)) from = records_.begin();
-    done.record = from->second;
+    std::vector<std::byte> record = from->second;
     if (random_.Chance(options_.damage)) {
-      const int at = random_.Between(0, static_cast<int>(done.record.size()) - 1);
-      done.record[static_cast<size_t>(at)] ^= static_cast<std::byte>(1 << random_.Between(0, 7));
+      const int at = random_.Between(0, static_cast<int>(record.size()) - 1);
+      record[static_cast<size_t>(at)] ^= static_cast<std::byte>(1 << random_.Between(0, 7));
     }
-    if (random_.Chance(options_.damage)) done.record.resize(done.record.size() / 2);
+    if (random_.Chance(options_.damage)) record.resize(record.size() / 2);
+    done.record = std::move(record);
   }
   const size_t size = done.record.size();
   Reply(std::move(done), size);

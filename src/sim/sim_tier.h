@@ -50,7 +50,7 @@ class SimTier : public Tier {
   bool Ask(TransferId id, const std::vector<TierKey>& keys) override;
   void Store(TransferId id, const TierKey& key, uint32_t tenant,
              std::vector<std::byte> record) override;
-  void Fetch(TransferId id, const TierKey& key) override;
+  void Fetch(TransferId id, const TierKey& key, uint32_t tenant) override;
   void Cancel(TransferId id) override;
 
   void Answer(TransferId id);

@@ -6,14 +6,12 @@
 #include <rocksdb/env.h>
 #include <rocksdb/metadata.h>
 #include <rocksdb/options.h>
-#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -21,8 +19,9 @@
 #include "base/mutex.h"
 #include "kv/block_record.h"
 #include "kv/tenant_shares.h"
+#include "tiers/buffer_pool.h"
 #include "tiers/disk_names.h"
-#include "tiers/read_buffers.h"
+#include "tiers/disk_options.h"
 
 namespace hearth {
 namespace {
@@ -35,88 +34,6 @@ constexpr int kLooksPerPut = 64;
 // So often a record is spared without being read: who has gone leaves its share in the end.
 constexpr uint8_t kMaxSpared = 4;
 
-// One file each. In memory there are at most two of them: one being filled, one being written.
-uint64_t FileBytes(int64_t max_bytes) {
-  constexpr int64_t kMib = int64_t{1} << 20;
-  // At most about a thousand files: a read passes the ranges of all of them.
-  const int64_t most = std::max<int64_t>(32 * kMib, max_bytes / 1024);
-  return static_cast<uint64_t>(std::clamp<int64_t>(max_bytes / 64, kMib / 2, most));
-}
-
-// So many small files, of quiet hours, become one at a time.
-constexpr uint64_t kFilesMerged = 4;
-
-// How far the tables may be above what they should have: one file too many, one that came before
-// the writer noticed (DropNow), and two that were still in memory then.
-constexpr uint64_t kFilesAbove = 4;
-
-// What the tables should have. Beside those above are as many that were dropped, and those of a
-// merge, which are listed nowhere any more and still on the disk. A 64th is for keys and lists.
-uint64_t TableBytes(int64_t max_bytes) {
-  return static_cast<uint64_t>(max_bytes) / 64 * 63 -
-         (2 * kFilesAbove + kFilesMerged) * FileBytes(max_bytes);
-}
-
-rocksdb::BlockBasedTableOptions TableOptions() {
-  rocksdb::BlockBasedTableOptions table;
-  table.no_block_cache = true;  // a block that was read goes to memory of its own
-  table.checksum = rocksdb::kXXH3;
-  table.format_version = 5;
-  return table;
-}
-
-rocksdb::ColumnFamilyOptions RecordOptions(const DiskStoreOptions& options) {
-  const uint64_t file_bytes = FileBytes(options.max_bytes);
-  rocksdb::ColumnFamilyOptions out;
-  out.compaction_style = rocksdb::kCompactionStyleFIFO;
-  out.compaction_options_fifo = rocksdb::CompactionOptionsFIFO(TableBytes(options.max_bytes), true);
-  out.level0_file_num_compaction_trigger = static_cast<int>(kFilesMerged);
-  out.max_compaction_bytes = kFilesMerged * file_bytes;  // so few whole ones are never merged
-  out.level0_slowdown_writes_trigger = out.level0_stop_writes_trigger =
-      std::numeric_limits<int>::max();
-  out.ttl = out.periodic_compaction_seconds = 0;
-  out.write_buffer_size = file_bytes;
-  out.max_write_buffer_number = 2;
-  out.compression = rocksdb::kNoCompression;  // numbers of 16 bits that look like noise
-  rocksdb::BlockBasedTableOptions table = TableOptions();
-  // A cache of no bytes: what is wanted is its allocator.
-  rocksdb::LRUCacheOptions cache;
-  cache.capacity = 0;
-  cache.num_shard_bits = 0;
-  cache.memory_allocator = std::make_shared<ReadBuffers>();
-  table.no_block_cache = false;
-  table.block_cache = rocksdb::NewLRUCache(cache);
-  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return out;
-}
-
-rocksdb::ColumnFamilyOptions KeyOptions() {
-  rocksdb::ColumnFamilyOptions out;
-  out.compression = rocksdb::kNoCompression;
-  out.ttl = out.periodic_compaction_seconds = 0;
-  out.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions()));
-  return out;
-}
-
-rocksdb::DBOptions StoreOptions(const DiskStoreOptions& options) {
-  rocksdb::DBOptions out;
-  out.create_if_missing = out.create_missing_column_families = true;
-  out.atomic_flush = true;   // keys and records of one moment
-  out.max_open_files = 512;  // also: not all files are opened at the start
-  out.skip_stats_update_on_db_open = true;
-  out.max_background_jobs = 2;
-  out.bytes_per_sync = 1 << 20;  // no burst at the end of a file
-  out.use_direct_reads = options.direct_reads;
-  out.info_log_level = rocksdb::WARN_LEVEL;
-  out.keep_log_file_num = 2;
-  out.max_log_file_size = 1 << 20;
-  out.max_manifest_file_size = 1 << 20;
-  out.stats_dump_period_sec = out.stats_persist_period_sec = 0;
-  // The disk is tried again when a write is, not in between.
-  out.max_bgerror_resume_count = 0;
-  return out;
-}
-
 Status StatusOf(const rocksdb::Status& status) {
   if (status.ok()) return Status();
   const std::string text = status.ToString();
@@ -127,13 +44,21 @@ Status StatusOf(const rocksdb::Status& status) {
   return Error(is_io ? Code::kIo : Code::kCorrupt, "%s", Quoted(text).c_str());
 }
 
+// A value in RocksDB's memory.
+struct Pinned {
+  std::shared_ptr<rocksdb::Cache> cache;  // outlives the value, as it may the store
+  rocksdb::PinnableSlice value;
+  std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(value.data(), value.size()));
+  }
+};
+
 }  // namespace
 
 struct DiskStore::Impl {
   explicit Impl(const DiskStoreOptions& o)
       : options(o), shares(static_cast<int64_t>(TableBytes(o.max_bytes))) {
     write.disableWAL = true;
-    read.fill_cache = false;
   }
   ~Impl();
   Status Load();
@@ -154,7 +79,12 @@ struct DiskStore::Impl {
     return newest - place > TableBytes(options.max_bytes) / 4 * 3;
   }
 
+  // The record in what was read, once it is found to be the key's and whole.
+  Result<TierBytes> Verify(const TierKey& key, std::shared_ptr<Pinned> got) const;
+
   const DiskStoreOptions options;
+  const std::shared_ptr<rocksdb::Cache> cache = MakeReadCache();
+  const std::shared_ptr<BufferPool> opened = std::make_shared<BufferPool>();  // of sealed records
   rocksdb::WriteOptions write;
   rocksdb::ReadOptions read;
   std::unique_ptr<rocksdb::DB> db;
@@ -359,7 +289,8 @@ Result<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& directory,
   }
   auto impl = std::make_unique<Impl>(options);
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{
-      {rocksdb::kDefaultColumnFamilyName, KeyOptions()}, {kRecords, RecordOptions(options)}};
+      {rocksdb::kDefaultColumnFamilyName, KeyOptions()},
+      {kRecords, RecordOptions(options, impl->cache)}};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
   HEARTH_TRY(
@@ -394,7 +325,29 @@ bool DiskStore::IsOld(const TierKey& key) const {
   return found != impl_->places.end() && impl_->IsOldPlace(found->second.place);
 }
 
-Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
+Result<TierBytes> DiskStore::Impl::Verify(const TierKey& key, std::shared_ptr<Pinned> got) const {
+  std::span<const std::byte> bytes = got->bytes();
+  std::shared_ptr<const void> owner = std::move(got);
+  const bool is_sealed = options.seal != nullptr;
+  if (is_sealed) {
+    if (bytes.size() < RecordSeal::kExtraBytes) return Error(Code::kCorrupt, "the record is cut");
+    // Not in place: somebody else may be reading the same block.
+    Buffer out = TakeBuffer(opened, bytes.size() - RecordSeal::kExtraBytes);
+    if (out.memory == nullptr) return Error(Code::kExhausted, "no memory");
+    if (!options.seal->OpenTo(key, bytes, out.bytes.data())) {
+      return Error(Code::kCorrupt, "the record is not as it was encrypted");
+    }
+    bytes = out.bytes;
+    owner = std::move(out.memory);
+  }
+  if (!IsRecordOf(bytes, key)) return Error(Code::kCorrupt, "the record is another block's");
+  if (!is_sealed && !IsIntact(bytes)) {  // a seal says that as well
+    return Error(Code::kCorrupt, "the record is not as it was written");
+  }
+  return TierBytes(bytes, std::move(owner));
+}
+
+Result<TierBytes> DiskStore::Get(const TierKey& key) {
   Place place = 0;
   {
     const MutexLock lock(impl_->mu);
@@ -403,31 +356,19 @@ Result<std::vector<std::byte>> DiskStore::Get(const TierKey& key) {
     place = found->second.place;
     found->second.num_spared = 0;  // somebody wants it
   }
-  rocksdb::PinnableSlice value;
+  auto read = std::make_shared<Pinned>();
+  read->cache = impl_->cache;
   const rocksdb::Status got =
-      impl_->db->Get(impl_->read, impl_->records, NameOfPlace(place), &value);
+      impl_->db->Get(impl_->read, impl_->records, NameOfPlace(place), &read->value);
   if (got.IsNotFound()) {
     impl_->Forget(key, place);
     return Error(Code::kNotFound, "no such record");
   }
-  std::span<const std::byte> bytes = std::as_bytes(std::span(value.data(), value.size()));
-  Status status = StatusOf(got);
-  std::optional<std::vector<std::byte>> opened;
-  if (status.ok() && impl_->options.seal != nullptr) {
-    opened = impl_->options.seal->Open(key, bytes);
-    if (opened) bytes = *opened;
-  }
-  if (status.ok() && impl_->options.seal != nullptr && !opened) {
-    status = Error(Code::kCorrupt, "the record is not as it was encrypted");
-  } else if (status.ok() && !IsRecordOf(bytes, key)) {
-    status = Error(Code::kCorrupt, "the record is another block's");
-  } else if (status.ok() && !opened && !IsIntact(bytes)) {  // a seal says that as well
-    status = Error(Code::kCorrupt, "the record is not as it was written");
-  }
-  if (status.code() == Code::kCorrupt) impl_->Forget(key, place);
-  HEARTH_TRY(status);
-  if (opened) return *std::move(opened);
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
+  const Status status = StatusOf(got);
+  Result<TierBytes> record =
+      status.ok() ? impl_->Verify(key, std::move(read)) : Result<TierBytes>(status);
+  if (record.status().code() == Code::kCorrupt) impl_->Forget(key, place);
+  return record;
 }
 
 std::vector<TierKey> DiskStore::Keys() const {

@@ -47,7 +47,7 @@ class DiskStore {
   bool IsOld(const TierKey& key) const;
   // kNotFound: there is none. kCorrupt: there was, and it is forgotten. What is returned is intact
   // and says that it is the key's.
-  Result<std::vector<std::byte>> Get(const TierKey& key);
+  Result<TierBytes> Get(const TierKey& key);
   std::vector<TierKey> Keys() const;  // the oldest first
   int64_t num_records() const;
   int64_t used_bytes() const;    // on disk, as of the last flush

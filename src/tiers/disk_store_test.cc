@@ -34,7 +34,7 @@ class DiskStoreTest : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.message();
   }
   static bool IsThere(DiskStore& store, uint64_t number, size_t num_bytes = 0) {
-    Result<std::vector<std::byte>> got = store.Get(KeyOf(number));
+    Result<TierBytes> got = store.Get(KeyOf(number));
     EXPECT_EQ(store.Has(KeyOf(number)), got.ok());
     if (got.ok()) {
       EXPECT_EQ(*got, RecordOf(number, num_bytes)) << number;
@@ -266,7 +266,7 @@ TEST_F(DiskStoreTest, AFlippedBitIsAMissAndIsForgotten) {
   ASSERT_NE(store, nullptr);
   int num_wrong = 0;
   for (uint64_t number = 0; number < 4; ++number) {
-    Result<std::vector<std::byte>> got = store->Get(KeyOf(number));
+    Result<TierBytes> got = store->Get(KeyOf(number));
     if (got.ok()) {
       EXPECT_EQ(*got, RecordOf(number, 50'000));
       continue;
@@ -277,6 +277,26 @@ TEST_F(DiskStoreTest, AFlippedBitIsAMissAndIsForgotten) {
     EXPECT_EQ(store->Get(KeyOf(number)).status().code(), Code::kNotFound);
   }
   EXPECT_EQ(num_wrong, 1);
+}
+
+TEST_F(DiskStoreTest, ARecordOutlivesItsStore) {
+  std::vector<TierBytes> records;
+  {
+    const auto store = Open();
+    ASSERT_NE(store, nullptr);
+    for (uint64_t number = 0; number < 20; ++number) Put(*store, number, 50'000);
+    for (uint64_t number = 0; number < 20; ++number) {  // out of memory first, then out of a file
+      records.push_back(*store->Get(KeyOf(number)));
+      if (number == 9) {
+        ASSERT_TRUE(store->Flush().ok());
+      }
+    }
+    records.push_back(*store->Get(KeyOf(19)));  // one that is in use already
+  }
+  for (uint64_t number = 0; number < 20; ++number) {
+    EXPECT_EQ(records[number], RecordOf(number, 50'000)) << number;
+  }
+  EXPECT_EQ(records[20], records[19]);
 }
 
 TEST_F(DiskStoreTest, ARecordOfAnotherBlockIsNotBelieved) {

@@ -13,6 +13,7 @@
 #include "base/thread_name.h"
 #include "tiers/listener_gate.h"
 #include "tiers/now.h"
+#include "tiers/thread_nice.h"
 
 namespace hearth {
 namespace {
@@ -64,7 +65,7 @@ struct DiskTier::Impl {
   void Read();
   void Write();
   TierDone FetchNow(TransferId id, const TierKey& key);
-  void Refresh(const TierKey& key, const std::vector<std::byte>& record);
+  void Refresh(const TierKey& key, const TierBytes& record);
   TierOutcome StoreNow(const WaitingStore& store);
   void FlushNow();
   void OnWriteError(const Status& status);
@@ -106,6 +107,7 @@ DiskTier::Impl::~Impl() {
 
 void DiskTier::Impl::Read() {
   NameThread("tier-read");
+  BeNice(options.niceness);
   MutexLock lock(mu);
   while (true) {
     fetch_came.Wait(mu, [&]() HEARTH_REQUIRES(mu) { return stops || !fetches.empty(); });
@@ -120,14 +122,14 @@ void DiskTier::Impl::Read() {
 
 TierDone DiskTier::Impl::FetchNow(TransferId id, const TierKey& key) {
   const int64_t began_us = NowUs();
-  Result<std::vector<std::byte>> record = store->Get(key);
+  Result<TierBytes> record = store->Get(key);
   read_us += NowUs() - began_us;
   if (record.ok()) {
     ++num_hits;
     bytes_read += static_cast<int64_t>(record->size());
     if (reading.OnSuccess()) Warn("disk cache: reading works again");
     if (store->IsOld(key)) Refresh(key, *record);
-    return {id, TierOutcome::kDone, std::move(*record)};
+    return {id, TierOutcome::kDone, *std::move(record), true};
   }
   const Status status = record.status();
   ++num_misses;
@@ -147,10 +149,11 @@ TierDone DiskTier::Impl::FetchNow(TransferId id, const TierKey& key) {
 }
 
 // What is still wanted must not go because it is old.
-void DiskTier::Impl::Refresh(const TierKey& key, const std::vector<std::byte>& record) {
+void DiskTier::Impl::Refresh(const TierKey& key, const TierBytes& record) {
   if (!writing.is_good(NowUs())) return;
   const uint32_t tenant = store->TenantOf(key);
-  if (Queue({.id = 0, .is_answered = false, .key = key, .tenant = tenant, .record = record})) {
+  if (Queue(
+          {.id = 0, .is_answered = false, .key = key, .tenant = tenant, .record = record.Copy()})) {
     store_came.NotifyOne();
   }
 }
@@ -172,6 +175,7 @@ bool DiskTier::Impl::Queue(WaitingStore waiting) {
 
 void DiskTier::Impl::Write() {
   NameThread("tier-write");
+  BeNice(options.niceness);
   MutexLock lock(mu);
   const auto rest = std::chrono::microseconds(options.flush_after_us);
   bool is_flushed = true;
@@ -290,7 +294,7 @@ void DiskTier::Store(TransferId id, const TierKey& key, uint32_t tenant,
   }
 }
 
-void DiskTier::Fetch(TransferId id, const TierKey& key) {
+void DiskTier::Fetch(TransferId id, const TierKey& key, uint32_t /*tenant*/) {
   bool has_room = false;
   const bool is_there = impl_->store->Has(key);
   if (is_there) {

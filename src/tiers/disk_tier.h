@@ -16,6 +16,7 @@ struct DiskTierOptions {
   DiskStoreOptions store;
   WriteAllowance writes;
   int num_readers = 4;                            // enough to keep a disk of today busy
+  int niceness = 0;                               // of all its threads
   size_t max_waiting_fetches = 4096;              // then a fetch fails at once
   int64_t max_waiting_bytes = int64_t{64} << 20;  // of records to be written; then kFull
   int64_t flush_after_us = 3'000'000;             // of rest: what a crash loses
@@ -36,7 +37,7 @@ class DiskTier : public Tier {
   bool MayHave(const TierKey& key) const override;
   void Store(TransferId id, const TierKey& key, uint32_t tenant,
              std::vector<std::byte> record) override;
-  void Fetch(TransferId id, const TierKey& key) override;
+  void Fetch(TransferId id, const TierKey& key, uint32_t tenant) override;
   void Cancel(TransferId id) override;
   TierStats stats() const override;
 

@@ -47,7 +47,7 @@ class DiskTierTest : public ::testing::Test {
   }
   TierOutcome Fetch(uint64_t number) {
     const TransferId id = next_++;
-    tier_->Fetch(id, KeyOf(number));
+    tier_->Fetch(id, KeyOf(number), 0);
     const auto done = answers_.Wait(id);
     EXPECT_TRUE(done.has_value());
     if (!done) return TierOutcome::kFailed;
@@ -98,7 +98,7 @@ TEST_F(DiskTierTest, ManyFetchesAreEachAnsweredOnce) {
   for (uint64_t number = 0; number < 50; ++number) Store(number);
   const size_t before = answers_.num_answers();
   const TransferId first = next_;
-  for (int i = 0; i < 500; ++i) tier_->Fetch(next_++, KeyOf(static_cast<uint64_t>(i) % 60));
+  for (int i = 0; i < 500; ++i) tier_->Fetch(next_++, KeyOf(static_cast<uint64_t>(i) % 60), 0);
   for (int i = 0; i < 500; ++i) {
     const auto done = answers_.Wait(first + static_cast<TransferId>(i));
     ASSERT_TRUE(done.has_value());
@@ -139,7 +139,7 @@ TEST_F(DiskTierTest, NobodyIsCalledAfterTheConnectionEnded) {
   Open();
   for (uint64_t number = 0; number < 50; ++number) Store(number);
   for (int round = 0; round < 20; ++round) {
-    for (uint64_t number = 0; number < 50; ++number) tier_->Fetch(next_++, KeyOf(number));
+    for (uint64_t number = 0; number < 50; ++number) tier_->Fetch(next_++, KeyOf(number), 0);
     tier_->Connect(nullptr);
     const size_t at_end = answers_.num_answers();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -153,7 +153,7 @@ TEST_F(DiskTierTest, WhatIsCancelledIsNotRead) {
   Open();
   Store(1);
   const uint64_t before = tier_->stats().num_hits;
-  for (int i = 0; i < 1000; ++i) tier_->Fetch(next_ + static_cast<TransferId>(i), KeyOf(1));
+  for (int i = 0; i < 1000; ++i) tier_->Fetch(next_ + static_cast<TransferId>(i), KeyOf(1), 0);
   for (int i = 0; i < 1000; ++i) tier_->Cancel(next_ + static_cast<TransferId>(i));
   next_ += 1000;
   EXPECT_EQ(Fetch(1), TierOutcome::kDone);

@@ -74,10 +74,10 @@ std::vector<std::byte> RecordSeal::Seal(const TierKey& key,
   return out;
 }
 
-// `out` is as long as the text, and may be where it is.
-bool RecordSeal::Decrypt(const TierKey& key, std::span<const std::byte> sealed,
-                         std::byte* out) const {
-  if (!Fits(sealed.size()) || sealed[0] != std::byte{kVersion}) return false;
+bool RecordSeal::OpenTo(const TierKey& key, std::span<const std::byte> sealed,
+                        std::byte* out) const {
+  if (sealed.size() < kExtraBytes || !Fits(sealed.size())) return false;
+  if (sealed[0] != std::byte{kVersion}) return false;
   const Context context = NewContext();
   if (!context) return false;
   std::array<unsigned char, kTagBytes> tag{};
@@ -98,14 +98,16 @@ std::optional<std::vector<std::byte>> RecordSeal::Open(const TierKey& key,
                                                        std::span<const std::byte> sealed) const {
   if (sealed.size() < kExtraBytes) return std::nullopt;
   std::vector<std::byte> out(sealed.size() - kExtraBytes);
-  if (!Decrypt(key, sealed, out.data())) return std::nullopt;
+  if (!OpenTo(key, sealed, out.data())) return std::nullopt;
   return out;
 }
 
-bool RecordSeal::OpenInPlace(const TierKey& key, std::vector<std::byte>& sealed) const {
-  if (sealed.size() < kExtraBytes || !Decrypt(key, sealed, sealed.data() + kTextAt)) return false;
-  sealed.erase(sealed.begin(), sealed.begin() + kTextAt);
-  return true;
+std::optional<std::span<std::byte>> RecordSeal::OpenInPlace(const TierKey& key,
+                                                            std::span<std::byte> sealed) const {
+  if (sealed.size() < kExtraBytes) return std::nullopt;
+  const std::span<std::byte> text = sealed.subspan(kTextAt);
+  if (!OpenTo(key, sealed, text.data())) return std::nullopt;
+  return text;
 }
 
 }  // namespace hearth

@@ -26,11 +26,14 @@ class RecordSeal {
   // None: it was not sealed with this secret under this key, or it was changed since.
   std::optional<std::vector<std::byte>> Open(const TierKey& key,
                                              std::span<const std::byte> sealed) const;
-  // The same in the memory where it is; false: no, and what is there now is worth nothing.
-  bool OpenInPlace(const TierKey& key, std::vector<std::byte>& sealed) const;
+  // The same into memory of `sealed.size() - kExtraBytes`; false: no, and what is there now is
+  // worth nothing.
+  bool OpenTo(const TierKey& key, std::span<const std::byte> sealed, std::byte* out) const;
+  // The same in the memory where it is: which part of it is the record.
+  std::optional<std::span<std::byte>> OpenInPlace(const TierKey& key,
+                                                  std::span<std::byte> sealed) const;
 
  private:
-  bool Decrypt(const TierKey& key, std::span<const std::byte> sealed, std::byte* out) const;
   std::array<unsigned char, 32> key_{};
 };
 

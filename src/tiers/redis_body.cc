@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace hearth {
 namespace {
@@ -31,23 +32,25 @@ std::optional<Length> LengthIn(std::string_view data) {
 size_t RedisBody::Begin(std::string_view data, size_t max_bytes) {
   const auto length = LengthIn(data);
   if (!length || length->value < kLongBytes || length->value > max_bytes) return 0;
-  bytes_.resize(length->value + kEnd.size());
+  value_ = TakeBuffer(pool_, length->value + kEnd.size());
+  if (value_.memory == nullptr) return 0;  // hiredis says that there is no memory
   num_taken_ = 0;
   is_open_ = true;
   return length->num_bytes;
 }
 
 std::span<char> RedisBody::rest() {
-  return std::span(reinterpret_cast<char*>(bytes_.data()), bytes_.size()).subspan(num_taken_);
+  return std::span(reinterpret_cast<char*>(value_.bytes.data()), value_.bytes.size())
+      .subspan(num_taken_);
 }
 
-std::optional<std::vector<std::byte>> RedisBody::Take() {
+std::optional<Buffer> RedisBody::Take() {
   is_open_ = false;
-  std::vector<std::byte> bytes = std::exchange(bytes_, {});
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  if (!std::string_view(text, bytes.size()).ends_with(kEnd)) return std::nullopt;
-  bytes.resize(bytes.size() - kEnd.size());
-  return bytes;
+  Buffer value = std::exchange(value_, {});
+  const auto* text = reinterpret_cast<const char*>(value.bytes.data());
+  if (!std::string_view(text, value.bytes.size()).ends_with(kEnd)) return std::nullopt;
+  value.bytes = value.bytes.first(value.bytes.size() - kEnd.size());
+  return value;
 }
 
 size_t RedisReplyBytes(std::string_view data) {

@@ -3,11 +3,12 @@
 // everything else it reads.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
+
+#include "tiers/buffer_pool.h"
 namespace hearth {
 
 // Thread: one.
@@ -23,13 +24,14 @@ class RedisBody {
   // Where its next bytes go; Took says how many came.
   std::span<char> rest();
   void Took(size_t num_bytes) { num_taken_ += num_bytes; }
-  bool is_whole() const { return is_open_ && num_taken_ == bytes_.size(); }
+  bool is_whole() const { return is_open_ && num_taken_ == value_.bytes.size(); }
   // Of one that is whole; none: it does not end as it should.
-  std::optional<std::vector<std::byte>> Take();
+  std::optional<Buffer> Take();
 
  private:
   bool is_open_ = false;
-  std::vector<std::byte> bytes_;  // and the line's end
+  const std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  Buffer value_;  // and the line's end
   size_t num_taken_ = 0;
 };
 

@@ -23,10 +23,10 @@ TEST(RedisBody, TakesALongValueInPieces) {
     body.Took(count);
   }
   EXPECT_TRUE(body.is_whole());
-  const auto bytes = body.Take();
-  ASSERT_TRUE(bytes);
-  EXPECT_EQ(bytes->size(), 5000u);
-  EXPECT_EQ(std::memcmp(bytes->data(), value.data(), value.size()), 0);
+  const auto taken = body.Take();
+  ASSERT_TRUE(taken);
+  ASSERT_EQ(taken->bytes.size(), 5000u);
+  EXPECT_EQ(std::memcmp(taken->bytes.data(), value.data(), value.size()), 0);
   EXPECT_FALSE(body.is_open());
 }
 

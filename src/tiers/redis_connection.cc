@@ -60,7 +60,9 @@ void* OnString(const redisReadTask* task, char* data, size_t size) {
   if (task->type == REDIS_REPLY_STRING) {
     reply.kind = RedisReply::Kind::kBytes;
     const auto* bytes = reinterpret_cast<const std::byte*>(data);
-    reply.bytes.assign(bytes, bytes + size);
+    auto owner = std::make_shared<std::vector<std::byte>>(bytes, bytes + size);
+    reply.value.bytes = *owner;
+    reply.value.memory = std::move(owner);
   } else {
     reply.kind =
         task->type == REDIS_REPLY_ERROR ? RedisReply::Kind::kError : RedisReply::Kind::kText;
@@ -331,11 +333,11 @@ bool RedisConnection::IsBetweenReplies() const {
 
 Status RedisConnection::TakeBody(const std::function<void(RedisReply)>& on_reply) {
   if (!body_.is_whole()) return {};
-  auto bytes = body_.Take();
-  if (!bytes) return Error(Code::kIo, "its reply does not end where it said");
+  auto value = body_.Take();
+  if (!value) return Error(Code::kIo, "its reply does not end where it said");
   RedisReply reply;
   reply.kind = RedisReply::Kind::kBytes;
-  reply.bytes = *std::move(bytes);
+  reply.value = *std::move(value);
   on_reply(std::move(reply));
   return {};
 }

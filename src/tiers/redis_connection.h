@@ -22,8 +22,8 @@ namespace hearth {
 struct RedisReply {
   enum class Kind : uint8_t { kBytes, kNone, kText, kError, kNumber };
   Kind kind = Kind::kNone;
-  std::vector<std::byte> bytes;  // kBytes
-  std::string text;              // kText, kError
+  Buffer value;      // kBytes
+  std::string text;  // kText, kError
   int64_t number = 0;
 };
 

@@ -154,7 +154,7 @@ void RedisLink::FailAll() {
   }
   for (Asked& asked : std::exchange(asked_, {})) {
     asked.answer.outcome = TierOutcome::kFailed;
-    asked.answer.record.clear();
+    asked.answer.record = {};
     on_answer_(std::move(asked.answer));
   }
   for (RedisTask& task : waiting) {
@@ -229,7 +229,7 @@ void RedisLink::Take(RedisReply reply, Asked& asked) {
     case RedisTask::Kind::kInfo:
       if (reply.kind != Kind::kBytes) return;  // it may be forbidden
       answer.outcome = TierOutcome::kDone;
-      answer.record = std::move(reply.bytes);
+      answer.record = TierBytes(reply.value.bytes, reply.value.memory);
       return;
     case RedisTask::Kind::kSet:
       if (reply.kind == Kind::kText) {
@@ -242,10 +242,11 @@ void RedisLink::Take(RedisReply reply, Asked& asked) {
       if (reply.kind == Kind::kNone) {
         answer.outcome = TierOutcome::kMissing;
       } else if (reply.kind == Kind::kBytes) {
-        answer.num_bytes = static_cast<int64_t>(reply.bytes.size());
-        answer.is_corrupt = !options_.seal->OpenInPlace(answer.keys[0], reply.bytes);
-        answer.outcome = answer.is_corrupt ? TierOutcome::kMissing : TierOutcome::kDone;
-        if (!answer.is_corrupt) answer.record = std::move(reply.bytes);
+        answer.num_bytes = static_cast<int64_t>(reply.value.bytes.size());
+        const auto opened = options_.seal->OpenInPlace(answer.keys[0], reply.value.bytes);
+        answer.is_corrupt = !opened.has_value();
+        answer.outcome = opened ? TierOutcome::kDone : TierOutcome::kMissing;
+        if (opened) answer.record = TierBytes(*opened, std::move(reply.value.memory));
       }
       return;
   }

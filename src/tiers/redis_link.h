@@ -32,7 +32,7 @@ struct RedisAnswer {
   std::vector<TierKey> keys;  // of the task
   TierOutcome outcome = TierOutcome::kFailed;
   bool is_corrupt = false;             // something came, and it was not what was stored
-  std::vector<std::byte> record;       // kGet; of kInfo the text
+  TierBytes record;                    // kGet; of kInfo the text
   std::vector<bool> has;               // kAsk: for each key
   int64_t took_us = 0, num_bytes = 0;  // on the wire, of records
 };

@@ -18,7 +18,7 @@ uint64_t NumberOf(const std::string& name) {
 }
 
 // What follows `name` at the beginning of a line of INFO; 0: no number does.
-int64_t NumberIn(const std::vector<std::byte>& info, std::string_view name) {
+int64_t NumberIn(const TierBytes& info, std::string_view name) {
   const std::string_view text(reinterpret_cast<const char*>(info.data()), info.size());
   const size_t at = text.find("\n" + std::string(name));
   if (at == std::string_view::npos) return 0;
@@ -188,7 +188,7 @@ void RedisTier::Store(TransferId id, const TierKey& key, uint32_t tenant,
   gate_.Answer({id, TierOutcome::kFull, {}});
 }
 
-void RedisTier::Fetch(TransferId id, const TierKey& key) {
+void RedisTier::Fetch(TransferId id, const TierKey& key, uint32_t /*tenant*/) {
   RedisTask task;
   task.kind = RedisTask::Kind::kGet;
   task.id = id;
@@ -241,7 +241,8 @@ void RedisTier::OnFetched(RedisAnswer answer) {
     ++(answer.outcome == TierOutcome::kFailed ? num_failed_ : num_misses_);
     Unknow(answer.keys[0]);  // so that it is stored again
   }
-  gate_.Answer({answer.id, answer.outcome, std::move(answer.record)});
+  const bool is_verified = answer.outcome == TierOutcome::kDone;  // its seal is whole
+  gate_.Answer({answer.id, answer.outcome, std::move(answer.record), is_verified});
 }
 
 void RedisTier::OnStored(const RedisAnswer& answer) {

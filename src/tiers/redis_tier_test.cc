@@ -103,7 +103,7 @@ class RedisTierTest : public ::testing::Test {
   }
   TierDone Get(RedisTier& tier, uint64_t number) {
     const TransferId id = next_++;
-    tier.Fetch(id, KeyOf(number));
+    tier.Fetch(id, KeyOf(number), 0);
     return heard_.Of(id);
   }
   bool Ask(RedisTier& tier, const std::vector<TierKey>& keys) {
@@ -291,7 +291,7 @@ TEST_F(RedisTierTest, ManyAtOnce) {
   }
   for (const TransferId id : ids) ASSERT_EQ(heard_.Of(id).outcome, TierOutcome::kDone);
   const TransferId first = next_;
-  for (uint64_t i = 1; i <= 300; ++i) tier->Fetch(next_++, KeyOf(i));
+  for (uint64_t i = 1; i <= 300; ++i) tier->Fetch(next_++, KeyOf(i), 0);
   for (uint64_t i = 1; i <= 300; ++i) {
     ASSERT_EQ(heard_.Of(first + i - 1).record, RecordOf(i, 50'000)) << i;
   }

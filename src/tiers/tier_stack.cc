@@ -2,6 +2,7 @@
 #include "tiers/tier_stack.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -112,21 +113,22 @@ void TierStack::Store(TransferId id, const TierKey& key, uint32_t tenant,
   wanting.back()->Store(id, key, tenant, std::move(record));
 }
 
-bool TierStack::FetchFrom(size_t level, TransferId id, const TierKey& key) {
+bool TierStack::FetchFrom(size_t level, TransferId id, const Wanted& wanted) {
   for (; level < levels_.size(); ++level) {
-    if (!levels_[level]->tier->MayHave(key)) continue;
-    levels_[level]->tier->Fetch(id, key);
+    if (!levels_[level]->tier->MayHave(wanted.key)) continue;
+    levels_[level]->tier->Fetch(id, wanted.key, wanted.tenant);
     return true;
   }
   return false;
 }
 
-void TierStack::Fetch(TransferId id, const TierKey& key) {
+void TierStack::Fetch(TransferId id, const TierKey& key, uint32_t tenant) {
+  const Wanted wanted{key, tenant};
   {
     const MutexLock lock(mu_);
-    fetches_[id] = key;
+    fetches_[id] = wanted;
   }
-  if (FetchFrom(0, id, key)) return;
+  if (FetchFrom(0, id, wanted)) return;
   {
     const MutexLock lock(mu_);
     fetches_.erase(id);
@@ -157,33 +159,33 @@ bool TierStack::EndPart(std::unordered_map<TransferId, Whole>& of, TierDone& don
 }
 
 void TierStack::OnLevel(size_t level, TierDone done) {
-  TierKey key;
+  std::optional<Wanted> wanted;
   {
     const MutexLock lock(mu_);
     if (const auto fetch = fetches_.find(done.id); fetch != fetches_.end()) {
-      key = fetch->second;
+      wanted = fetch->second;
     } else if (!EndPart(stores_.contains(done.id) ? stores_ : asks_, done)) {
       return;
-    } else {
-      key.group = -1;
     }
   }
-  if (key.group >= 0) {
-    OnFetched(level, key, std::move(done));
+  if (wanted) {
+    OnFetched(level, *wanted, std::move(done));
   } else {
     gate_.Answer(std::move(done));
   }
 }
 
-void TierStack::OnFetched(size_t level, const TierKey& key, TierDone done) {
-  if (done.outcome != TierOutcome::kDone && FetchFrom(level + 1, done.id, key)) return;
+void TierStack::OnFetched(size_t level, const Wanted& wanted, TierDone done) {
+  if (done.outcome != TierOutcome::kDone && FetchFrom(level + 1, done.id, wanted)) return;
   {
     const MutexLock lock(mu_);
     if (fetches_.erase(done.id) == 0) return;  // cancelled meanwhile
   }
-  // Whose it is the further tier does not say: a copy counts against nobody in particular.
+  // A copy counts against whoever fetched it: that it is here is for them.
   for (size_t i = 0; i < level && done.outcome == TierOutcome::kDone; ++i) {
-    if (levels_[i]->tier->Wants(key)) levels_[i]->tier->Store(next_own_++, key, 0, done.record);
+    Tier& nearer = *levels_[i]->tier;
+    if (!nearer.Wants(wanted.key)) continue;
+    nearer.Store(next_own_++, wanted.key, wanted.tenant, done.record.Copy());
   }
   gate_.Answer(std::move(done));
 }

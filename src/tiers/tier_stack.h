@@ -26,7 +26,7 @@ class TierStack : public Tier {
   bool Ask(TransferId id, const std::vector<TierKey>& keys) override;
   void Store(TransferId id, const TierKey& key, uint32_t tenant,
              std::vector<std::byte> record) override;
-  void Fetch(TransferId id, const TierKey& key) override;
+  void Fetch(TransferId id, const TierKey& key, uint32_t tenant) override;
   void Cancel(TransferId id) override;
   TierStats stats() const override;  // the sum
   std::vector<TierPart> parts() const override;
@@ -39,19 +39,23 @@ class TierStack : public Tier {
     int num_parts = 1;
     std::unique_ptr<Tier> tier;
   };
+  struct Wanted {
+    TierKey key;
+    uint32_t tenant = 0;
+  };
   struct Whole {
     int num_pending = 0;
     TierOutcome best = TierOutcome::kFailed;
   };
 
   void OnLevel(size_t level, TierDone done);
-  void OnFetched(size_t level, const TierKey& key, TierDone done);
-  bool FetchFrom(size_t level, TransferId id, const TierKey& key);
+  void OnFetched(size_t level, const Wanted& wanted, TierDone done);
+  bool FetchFrom(size_t level, TransferId id, const Wanted& wanted);
   bool EndPart(std::unordered_map<TransferId, Whole>& of, TierDone& done) HEARTH_REQUIRES(mu_);
 
   ListenerGate gate_;
   Mutex mu_;
-  std::unordered_map<TransferId, TierKey> fetches_ HEARTH_GUARDED_BY(mu_);
+  std::unordered_map<TransferId, Wanted> fetches_ HEARTH_GUARDED_BY(mu_);
   std::unordered_map<TransferId, Whole> stores_ HEARTH_GUARDED_BY(mu_);
   std::unordered_map<TransferId, Whole> asks_ HEARTH_GUARDED_BY(mu_);
   std::atomic<TransferId> next_own_;  // of copies that nobody waits for

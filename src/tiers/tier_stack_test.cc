@@ -27,12 +27,13 @@ class HandTier : public Tier {
     asks.push_back(id);
     return true;
   }
-  void Store(TransferId id, const TierKey& key, uint32_t /*tenant*/,
+  void Store(TransferId id, const TierKey& key, uint32_t tenant,
              std::vector<std::byte> record) override {
     records[key] = std::move(record);
+    tenants[key] = tenant;
     stores.push_back(id);
   }
-  void Fetch(TransferId id, const TierKey&) override { fetches.push_back(id); }
+  void Fetch(TransferId id, const TierKey&, uint32_t) override { fetches.push_back(id); }
   void Cancel(TransferId id) override { cancelled.insert(id); }
   TierStats stats() const override {
     TierStats out;
@@ -45,6 +46,7 @@ class HandTier : public Tier {
 
   bool must_ask = false, takes = true;
   std::map<TierKey, std::vector<std::byte>> records;
+  std::map<TierKey, uint32_t> tenants;  // who stored it
   std::set<TierKey> asked;
   std::set<TransferId> cancelled;
   std::vector<TransferId> asks, stores, fetches;
@@ -75,7 +77,7 @@ TEST_F(TierStackTest, TheNearestThatHasItIsAsked) {
   near_->records[kKey] = far_->records[kKey] = RecordOf(1);
   EXPECT_TRUE(stack_->MayHave(kKey));
   EXPECT_FALSE(stack_->MayHave(kOther));
-  stack_->Fetch(1, kKey);
+  stack_->Fetch(1, kKey, 7);
   ASSERT_EQ(near_->fetches.size(), 1u);
   EXPECT_TRUE(far_->fetches.empty());
   near_->Answer(1, TierOutcome::kDone, RecordOf(1));
@@ -85,7 +87,7 @@ TEST_F(TierStackTest, TheNearestThatHasItIsAsked) {
 
 TEST_F(TierStackTest, WhatTheNearOneLostComesFromTheFarOneAndIsKeptNear) {
   near_->records[kKey] = far_->records[kKey] = RecordOf(1);
-  stack_->Fetch(1, kKey);
+  stack_->Fetch(1, kKey, 7);
   near_->records.erase(kKey);
   near_->Answer(1, TierOutcome::kMissing);
   EXPECT_TRUE(done_.empty()) << "not yet";
@@ -95,16 +97,17 @@ TEST_F(TierStackTest, WhatTheNearOneLostComesFromTheFarOneAndIsKeptNear) {
   EXPECT_EQ(done_[0].outcome, TierOutcome::kDone);
   ASSERT_EQ(near_->stores.size(), 1u);
   EXPECT_EQ(near_->records[kKey], RecordOf(1));
+  EXPECT_EQ(near_->tenants[kKey], 7u) << "whoever fetched it has the copy";
   near_->Answer(near_->stores[0], TierOutcome::kDone);
   EXPECT_EQ(done_.size(), 1u) << "nobody asked for that copy";
 }
 
 TEST_F(TierStackTest, NobodyHasIt) {
-  stack_->Fetch(1, kKey);
+  stack_->Fetch(1, kKey, 7);
   ASSERT_EQ(done_.size(), 1u);
   EXPECT_EQ(done_[0].outcome, TierOutcome::kMissing);
   far_->records[kKey] = RecordOf(1);
-  stack_->Fetch(2, kKey);
+  stack_->Fetch(2, kKey, 7);
   far_->Answer(2, TierOutcome::kFailed);
   ASSERT_EQ(done_.size(), 2u);
   EXPECT_EQ(done_[1].outcome, TierOutcome::kFailed);
@@ -146,7 +149,7 @@ TEST_F(TierStackTest, AsksTheFarOneForWhatIsNotNear) {
 
 TEST_F(TierStackTest, WhatIsCancelledIsNotAnswered) {
   near_->records[kKey] = far_->records[kKey] = RecordOf(1);
-  stack_->Fetch(1, kKey);
+  stack_->Fetch(1, kKey, 7);
   stack_->Cancel(1);
   EXPECT_TRUE(near_->cancelled.contains(1) && far_->cancelled.contains(1));
   near_->Answer(1, TierOutcome::kMissing);

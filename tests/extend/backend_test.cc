@@ -206,7 +206,7 @@ class ToyTier : public Tier {
       Answer({id, TierOutcome::kDone, {}});
     });
   }
-  void Fetch(TransferId id, const TierKey& key) override {
+  void Fetch(TransferId id, const TierKey& key, uint32_t /*tenant*/) override {
     thread_.Do([this, id, key] {
       TierDone done{id, TierOutcome::kMissing, {}};
       {

@@ -14,7 +14,6 @@ from serving import Server, expect, same, serving, work_model
 
 # The scalar kernels compute slowly, so that reading always pays: what is tested here is the cache.
 SLOW = ("--isa", "scalar", "--threads", "2", "--cache-disk", "256MiB")
-TURNS = 3
 
 
 def messages(chat, turns):
@@ -47,23 +46,23 @@ def tier_of(server):
     return tier and tier["parts"][0]
 
 
-def check_restart(program, model, folder, num_chats):
+def check_restart(program, model, folder, num_chats, num_turns):
     flags = (*SLOW, "--cache-dir", str(folder))
     with serving(program, model, "--isa", "scalar", "--threads", "2") as server:
         expect(tier_of(server) is None, "no tier without a directory")
         for chat in range(num_chats):
-            for turns in range(1, TURNS):
+            for turns in range(1, num_turns):
                 ask(server, chat, turns)
-        plain = [ask(server, chat, TURNS) for chat in range(num_chats)]
+        plain = [ask(server, chat, num_turns) for chat in range(num_chats)]
     with serving(program, model, *flags) as server:
         for chat in range(num_chats):
-            for turns in range(1, TURNS):
+            for turns in range(1, num_turns):
                 ask(server, chat, turns)
         ask(server, 0, 1, salt="mine")
     with serving(program, model, *flags) as server:
         expect(any("disk cache: " in line and " 0 blocks" not in line for line in server.log),
                f"a line about the cache: {server.log}")
-        warm = [ask(server, chat, TURNS) for chat in range(num_chats)]
+        warm = [ask(server, chat, num_turns) for chat in range(num_chats)]
         salted = [ask(server, 0, 1, salt=salt)[2] for salt in ("mine", "yours")]
         tier = tier_of(server)
         page = server.request("GET", "/metrics?names=hearth")[2].decode()
@@ -71,8 +70,8 @@ def check_restart(program, model, folder, num_chats):
         same(warm[chat][:2], plain[chat][:2], f"the reply of chat {chat}")
     found, reusable = sum(each[2] for each in warm), sum(each[2] for each in plain)
     tokens = sum(each[1] for each in warm)
-    print(f"{num_chats} chats, after a restart: {found} of {reusable} reusable tokens found, of {tokens}; "
-          f"{tier['bytes_read'] / max(1, found):.0f} bytes read a token")
+    print(f"{num_chats} chats of {num_turns} turns, a restart before the last: {found} of {reusable} reusable "
+          f"tokens found, of {tokens}; {tier['bytes_read'] / max(1, found):.0f} bytes read a token")
     expect(found >= 0.95 * reusable, "95 % of the reusable tokens")
     expect(salted[0] > 50 and salted[1] == 0, f"salts to be as good as before: {salted}")
     expect(tier["hits"] > 0 and tier["corrupt"] == 0 and tier["failed"] == 0, f"{tier}")
@@ -167,12 +166,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--chats", type=int, default=6)
+    parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     model = work_model("tiny-oss-o200k.gguf")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         cache = folder / "cache"
-        check_restart(args.program, model, cache, args.chats)
+        check_restart(args.program, model, cache, args.chats, args.turns)
         check_commands(args.program, cache)
         check_kill(args.program, model, cache)
         check_shared(args.program, model, cache)

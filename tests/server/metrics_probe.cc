@@ -34,7 +34,7 @@ class EmptyTier : public Tier {
   void Store(TransferId id, const TierKey&, uint32_t, std::vector<std::byte>) override {
     if (listener_ != nullptr) listener_->OnTransfer({id, TierOutcome::kFull, {}});
   }
-  void Fetch(TransferId id, const TierKey&) override {
+  void Fetch(TransferId id, const TierKey&, uint32_t) override {
     if (listener_ != nullptr) listener_->OnTransfer({id, TierOutcome::kMissing, {}});
   }
   void Cancel(TransferId) override {}

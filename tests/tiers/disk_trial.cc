@@ -70,7 +70,7 @@ uint64_t CheckAll(DiskTier& tier, TierAnswers& answers) {
   for (uint64_t number = 0; number < kNumbers; ++number) {
     if (!tier.MayHave(KeyOf(number))) continue;
     asked.push_back(number);
-    tier.Fetch(next++, KeyOf(number));
+    tier.Fetch(next++, KeyOf(number), 0);
   }
   uint64_t num_hits = 0;
   for (size_t i = 0; i < asked.size(); ++i) {

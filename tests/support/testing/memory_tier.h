@@ -21,11 +21,13 @@ class MemoryTier : public Tier {
     ++num_stores;
     if (answers) AnswerAll();
   }
-  void Fetch(TransferId id, const TierKey& key) override {
+  void Fetch(TransferId id, const TierKey& key, uint32_t tenant) override {
     const auto found = records.find(key);
     const bool is_here = found != records.end();
     waiting.push_back({id, is_here ? TierOutcome::kDone : TierOutcome::kMissing,
                        is_here ? found->second : std::vector<std::byte>()});
+    fetched.push_back(key);
+    last_tenant = tenant;  // who fetches
     ++num_fetches;
     if (answers) AnswerAll();
   }
@@ -41,9 +43,11 @@ class MemoryTier : public Tier {
   std::map<TierKey, std::vector<std::byte>> records;
   std::vector<TierDone> waiting;  // not answered yet
   std::vector<TransferId> cancelled;
+  std::vector<TierKey> fetched;
   bool answers = true;  // at once
   bool accepts = true;  // else it is full
   int num_stores = 0, num_fetches = 0;
+  uint32_t last_tenant = 0;
 
  private:
   TierListener* listener_ = nullptr;
