@@ -46,6 +46,7 @@ void AddCommands(CLI::App& app, Command& chosen) {
   AddStore(app, chosen);
   AddTop(app, chosen);
   AddDoctor(app, chosen);
+  AddGpu(app, chosen);
   AddPlan(app, chosen);
   AddInspect(app, chosen);
   AddConfig(app, chosen);

@@ -35,6 +35,7 @@ void AddPull(CLI::App& app, Command& chosen);
 void AddStore(CLI::App& app, Command& chosen);  // list, show and rm
 void AddTop(CLI::App& app, Command& chosen);
 void AddDoctor(CLI::App& app, Command& chosen);
+void AddGpu(CLI::App& app, Command& chosen);
 void AddCache(CLI::App& app, Command& chosen);
 void AddKey(CLI::App& app, Command& chosen);
 void AddApiDocs(CLI::App& app, Command& chosen);

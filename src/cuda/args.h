@@ -10,6 +10,7 @@ constexpr int kBlockTokens = 16;  // positions of a KV block
 constexpr int kPanelRows = 16;
 constexpr int kQuantBlock = 32;
 constexpr int kStrip = 576;  // columns that share an activation's scale
+constexpr int kSuper = 256;  // the same for K-quants and IQ4_XS
 constexpr int kSpan = 256;   // positions that are reduced together
 constexpr float kActMax = 32512.0f;
 
@@ -19,6 +20,8 @@ constexpr int kTileTokens = 8;       // columns of one mma tile
 constexpr int kAttendThreads = 128;  // two positions of a span each
 constexpr int kAttendHeads = 8;      // query heads of one KV head taken together
 constexpr int kFloatThreads = 256;   // 16 rows x 16 lanes
+constexpr int kTopThreads = 256;
+constexpr int kTopChunk = 4096;  // candidates of a block: sixteen a thread
 
 // Rows of quantised activations: value = (256 hi + lo) * scale.
 struct ActRows {
@@ -26,6 +29,7 @@ struct ActRows {
   float* scale;              // [rows, num_strips]
   int32_t *sum_hi, *sum_lo;  // [rows, num_blocks] or null: of each block of 32
   int32_t cols, stride, num_strips, num_blocks;
+  int32_t strip;  // columns that share a scale: kStrip or kSuper
 };
 
 // x += add; h = rms_norm(x) * gain; act = quantised h. One block of kRowThreads per row.
@@ -34,7 +38,7 @@ struct NormArgs {
   const float* add;     // [rows, add_stride] or null
   const float* gain;    // [d]; null: h is x, nothing is normed
   float* h;             // [blocks, d] or null
-  ActRows act;          // [blocks]; hi null: not wanted
+  ActRows act, supers;  // [blocks], with strips of both kinds; hi null: not wanted
   const int32_t* rows;  // [blocks]: which rows of x and add; null: all
   int64_t add_stride;
   int32_t d;
@@ -44,7 +48,7 @@ struct NormArgs {
 // z = silu(gate) * up, clamped when limit > 0; act = quantised z. One block of kRowThreads per row.
 struct GluArgs {
   const float *gate, *up;  // [rows, stride]
-  ActRows act;             // hi null: not wanted
+  ActRows act, supers;     // as above
   float* z;                // [rows, stride] or null; may be `gate`
   int64_t stride;
   int32_t d;
@@ -136,7 +140,19 @@ struct FloatMatmulArgs {
 };
 
 // Weights that kernels can read.
-enum class WeightKind : int32_t { kMxfp4, kQ8, kF32, kF16, kBf16 };
+enum class WeightKind : int32_t {
+  kMxfp4,
+  kQ8,
+  kQ2K,
+  kQ3K,
+  kQ4K,
+  kQ5K,
+  kQ6K,
+  kIq4Xs,
+  kF32,
+  kF16,
+  kBf16,
+};
 
 // Rows of a matrix as floats. One block of kRowThreads per token.
 struct EmbedArgs {
@@ -173,7 +189,8 @@ struct SortArgs {
 // Row choice_of[s] / active to row s. One block of kRowThreads per slot.
 struct GatherArgs {
   const int32_t* choice_of;
-  ActRows from, to;     // of one shape; hi null: not wanted
+  ActRows from, to;  // of one shape; hi null: not wanted
+  ActRows super_from, super_to;
   const float* from_x;  // [tokens, d] or null: not wanted
   float* to_x;          // [slots, to_stride]
   int64_t to_stride;
@@ -189,6 +206,22 @@ struct SumArgs {
   float* x;                // [tokens, d]
   int64_t stride;
   int32_t active, d;
+};
+
+// A token with its logit; -1 and NaN: none.
+struct Candidate {
+  int32_t token;
+  float logit;
+};
+
+// The largest of each row, in falling order, equal ones by token. grid (chunks, rows).
+struct TopArgs {
+  const float* logits;    // [rows, stride]; null: `from`
+  const Candidate* from;  // [rows, stride]: what an earlier launch left
+  const int32_t* tops;    // [rows]: how many of each; 0: none, the row is not touched
+  Candidate* to;          // [rows, to_stride], of each chunk `most`
+  int64_t stride, to_stride;
+  int32_t n, most;  // of a row; none of `tops` is larger
 };
 
 }  // namespace hearth::cuda

@@ -32,20 +32,24 @@ HEARTH_DEVICE void SortKernel(const SortArgs& a) {
   for (int e = Thread(); e <= a.num_experts; e += kRowThreads) a.begin[e] = begin[e];
 }
 
+HEARTH_DEVICE void CopyRow(const ActRows& from, int64_t token, const ActRows& to, int64_t slot) {
+  if (to.hi == nullptr) return;
+  for (int i = 4 * Thread(); i < to.stride; i += 4 * kRowThreads) {
+    *reinterpret_cast<uint32_t*>(to.hi + slot * to.stride + i) =
+        *reinterpret_cast<const uint32_t*>(from.hi + token * from.stride + i);
+    *reinterpret_cast<uint32_t*>(to.lo + slot * to.stride + i) =
+        *reinterpret_cast<const uint32_t*>(from.lo + token * from.stride + i);
+  }
+  for (int i = Thread(); i < to.num_strips; i += kRowThreads) {
+    to.scale[slot * to.num_strips + i] = from.scale[token * from.num_strips + i];
+  }
+}
+
 // No shared memory.
 HEARTH_DEVICE void GatherKernel(const GatherArgs& a) {
   const int64_t slot = BlockX(), token = a.choice_of[slot] / a.active;
-  if (a.to.hi != nullptr) {
-    for (int i = 4 * Thread(); i < a.to.stride; i += 4 * kRowThreads) {
-      *reinterpret_cast<uint32_t*>(a.to.hi + slot * a.to.stride + i) =
-          *reinterpret_cast<const uint32_t*>(a.from.hi + token * a.from.stride + i);
-      *reinterpret_cast<uint32_t*>(a.to.lo + slot * a.to.stride + i) =
-          *reinterpret_cast<const uint32_t*>(a.from.lo + token * a.from.stride + i);
-    }
-    for (int i = Thread(); i < a.to.num_strips; i += kRowThreads) {
-      a.to.scale[slot * a.to.num_strips + i] = a.from.scale[token * a.from.num_strips + i];
-    }
-  }
+  CopyRow(a.from, token, a.to, slot);
+  CopyRow(a.super_from, token, a.super_to, slot);
   if (a.from_x == nullptr) return;
   for (int i = Thread(); i < a.d; i += kRowThreads) {
     a.to_x[slot * a.to_stride + i] = a.from_x[token * a.d + i];

@@ -4,6 +4,7 @@
 #include "cuda/args.h"
 #include "cuda/matmul.h"
 #include "cuda/numbers.h"
+#include "cuda/supers.h"
 namespace hearth::cuda {
 
 // Panels of floats hold [blocks][16 rows][32 columns]; BF16 has column i beside column 16 + i.
@@ -89,6 +90,24 @@ HEARTH_DEVICE void EmbedKernel(const EmbedArgs& a) {
         break;
       case WeightKind::kQ8:
         x[i] = Q8At(a, panel, row, i);
+        break;
+      case WeightKind::kQ2K:
+        x[i] = SuperAt<WeightKind::kQ2K>(panel, lane, i);
+        break;
+      case WeightKind::kQ3K:
+        x[i] = SuperAt<WeightKind::kQ3K>(panel, lane, i);
+        break;
+      case WeightKind::kQ4K:
+        x[i] = SuperAt<WeightKind::kQ4K>(panel, lane, i);
+        break;
+      case WeightKind::kQ5K:
+        x[i] = SuperAt<WeightKind::kQ5K>(panel, lane, i);
+        break;
+      case WeightKind::kQ6K:
+        x[i] = SuperAt<WeightKind::kQ6K>(panel, lane, i);
+        break;
+      case WeightKind::kIq4Xs:
+        x[i] = SuperAt<WeightKind::kIq4Xs>(panel, lane, i);
         break;
       case WeightKind::kF32:
         x[i] = FloatAt<WeightKind::kF32>(panel, lane, i);

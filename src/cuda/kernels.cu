@@ -8,6 +8,8 @@
 #include "cuda/rope.h"
 #include "cuda/route.h"
 #include "cuda/rows.h"
+#include "cuda/supers.h"
+#include "cuda/top.h"
 
 using namespace hearth::cuda;
 
@@ -48,6 +50,54 @@ __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q8_many(const __grid_constant__ MatmulArgs args) {
   MatmulKernel<Q8, 4>(args);
 }
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q2k_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ2K, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q2k_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ2K, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q3k_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ3K, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q3k_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ3K, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q4k_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ4K, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q4k_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ4K, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q5k_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ5K, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q5k_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ5K, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q6k_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ6K, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q6k_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kQ6K, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_iq4xs_few(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kIq4Xs, 1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_iq4xs_many(const __grid_constant__ MatmulArgs args) {
+  SuperMatmulKernel<WeightKind::kIq4Xs, 4>(args);
+}
 __global__ void __launch_bounds__(kFloatThreads)
     hearth_f32(const __grid_constant__ FloatMatmulArgs args) {
   FloatMatmulKernel<WeightKind::kF32>(args);
@@ -70,6 +120,9 @@ __global__ void __launch_bounds__(kRowThreads) hearth_sort(const __grid_constant
 __global__ void __launch_bounds__(kRowThreads)
     hearth_gather(const __grid_constant__ GatherArgs args) {
   GatherKernel(args);
+}
+__global__ void __launch_bounds__(kTopThreads) hearth_top(const __grid_constant__ TopArgs args) {
+  TopKernel(args);
 }
 __global__ void __launch_bounds__(kRowThreads) hearth_sum(const __grid_constant__ SumArgs args) {
   SumKernel(args);

@@ -100,6 +100,14 @@ struct TileRows {
   int first, count;  // count <= kTileTokens * tiles
 };
 
+template <int kTiles>
+HEARTH_DEVICE TileRows RowsOfTile(const MatmulJob& job, int m) {
+  const int begin = job.range != nullptr ? job.range[0] : 0;
+  const int end = job.range != nullptr ? job.range[1] : m;
+  const int first = begin + BlockZ() * kTileTokens * kTiles;
+  return {first, Min(end - first, kTileTokens * kTiles)};
+}
+
 // One warp's blocks [begin, end) of a round that starts at item `first_item`: the exact sums of hi
 // and lo, joined, are added to `sums` [item, tile, slot, token] whenever an item ends.
 template <class Format, int kTiles>
@@ -163,11 +171,7 @@ template <class Format, int kTiles>
 HEARTH_DEVICE void MatmulKernel(const MatmulArgs& args) {
   const MatmulJob& job = args.jobs[BlockY()];
   if (BlockX() >= job.num_panels) return;
-  const int begin_row = job.range != nullptr ? job.range[0] : 0;
-  const int end_row = job.range != nullptr ? job.range[1] : args.m;
-  const TileRows rows{
-      begin_row + BlockZ() * kTileTokens * kTiles,
-      Min(end_row - begin_row - BlockZ() * kTileTokens * kTiles, kTileTokens * kTiles)};
+  const TileRows rows = RowsOfTile<kTiles>(job, args.m);
   if (rows.count <= 0) return;
   auto* sums = reinterpret_cast<int32_t*>(SharedMemory());
   const uint8_t* panel = job.panels + BlockX() * job.panel_bytes;

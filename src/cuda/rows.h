@@ -52,7 +52,7 @@ HEARTH_DEVICE void SplitStrip(const float* row, const ActRows& act, int64_t inde
 HEARTH_DEVICE void QuantiseRow(const float* row, const ActRows& act, int64_t index) {
   const int lane = Thread() % kWarp;
   for (int strip = Thread() / kWarp; strip < act.num_strips; strip += kRowThreads / kWarp) {
-    const int begin = strip * kStrip, end = Min(begin + kStrip, act.cols);
+    const int begin = strip * act.strip, end = Min(begin + act.strip, act.cols);
     uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
     for (int i = begin + lane; i < end; i += kWarp) {
       const uint32_t magnitude = BitsOf(row[i]) & 0x7fffffffu;
@@ -105,6 +105,7 @@ HEARTH_DEVICE void NormKernel(const NormArgs& a) {
     Barrier();
   }
   if (a.act.hi != nullptr) QuantiseRow(row, a.act, block);
+  if (a.supers.hi != nullptr) QuantiseRow(row, a.supers, block);
 }
 
 // Comparisons let a NaN through.
@@ -128,6 +129,7 @@ HEARTH_DEVICE void GluKernel(const GluArgs& a) {
   }
   Barrier();
   if (a.act.hi != nullptr) QuantiseRow(row, a.act, BlockX());
+  if (a.supers.hi != nullptr) QuantiseRow(row, a.supers, BlockX());
 }
 
 }  // namespace hearth::cuda

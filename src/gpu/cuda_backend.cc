@@ -2,7 +2,7 @@
 #include "gpu/cuda_backend.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -15,6 +15,7 @@
 #include "gpu/device.h"
 #include "gpu/device_forward.h"
 #include "gpu/device_model.h"
+#include "gpu/gpu_fit.h"
 #include "gpu/step_input.h"
 #include "platform/thread_pool.h"
 #include "platform/topology.h"
@@ -22,6 +23,10 @@
 namespace hearth {
 namespace cuda {
 namespace {
+
+constexpr int64_t TopBytes(int rows) {
+  return int64_t{rows} * kMaxTop * static_cast<int64_t>(sizeof(Candidate));
+}
 
 // Asks for a whole step in Begin and waits for it in Finish. What fails on the way is told by
 // Finish; the next step starts anew, unless the device is lost: then every step fails with the
@@ -36,6 +41,9 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return device_->facts().level; }
   KvLayout kv_layout() const override { return kv_; }
   int vocab_size() const override { return spec().vocab_size; }
+  BackendCapabilities capabilities() const override {
+    return {.max_top = std::min(kMaxTop, spec().vocab_size), .chooses_tokens = true};
+  }
   Status Begin(const StepPlan& plan) override;
   Result<std::span<const RowResult>> Finish() override;
 
@@ -43,13 +51,15 @@ class CudaBackend final : public Backend {
   CudaBackend(std::unique_ptr<Device> device, const BackendPlan& plan)
       : device_(std::move(device)),
         kv_(plan.kv),
-        sizes_{plan.options.max_step_tokens, std::max(1, plan.options.max_rows)} {}
+        sizes_{plan.options.max_step_tokens, std::max(1, plan.options.max_rows), false} {}
   const ModelSpec& spec() const { return model_->spec(); }
   Status Load(const Model& model, const BackendOptions& options);
   Status Reserve(const StepPlan& plan);
   Status Start(const StepPlan& plan);
   Status StartCopies(const StepPlan& plan);
   Status StartRows(const StepPlan& plan);
+  Status StartRowCopies(const StepPlan& plan, int first, int count);
+  std::span<const RowResult> Results(const StepPlan& plan);
   uint8_t* BlockAt(const BlockCopy& copy) const {
     const int64_t bytes = kv_.group(copy.group).block_bytes;
     return pools_[static_cast<size_t>(copy.group)].at(static_cast<int64_t>(copy.block) * bytes);
@@ -57,14 +67,15 @@ class CudaBackend final : public Backend {
 
   const std::unique_ptr<Device> device_;
   const KvLayout kv_;
-  const StepSizes sizes_;
+  StepSizes sizes_;
   std::unique_ptr<DeviceModel> model_;
   std::vector<DeviceBlock> pools_;  // by group
   std::unique_ptr<DeviceForward> forward_;
   std::unique_ptr<StepInput> input_;
   PinnedBlock logits_;   // [rows, vocab_size]
+  PinnedBlock tops_;     // [rows, the step's most_top]
   PinnedBlock staging_;  // blocks that are copied, one after the other
-  RowResults results_;
+  std::vector<RowResult> results_;
   const StepPlan* plan_ = nullptr;
   Status failed_;  // of the step that was begun
 };
@@ -98,10 +109,12 @@ Status CudaBackend::Load(const Model& model, const BackendOptions& options) {
                   PackedModel::Make(model, workers, half(false)));
     HEARTH_ASSIGN(model_, DeviceModel::Make(*device_, *packed, half(true)));
   }
+  sizes_.reads_supers = model_->reads_supers();
   HEARTH_ASSIGN(forward_, DeviceForward::Make(*device_, *model_, kv_, std::move(pools), sizes_));
   input_ = std::make_unique<StepInput>(*device_, model_->spec(), kv_, sizes_.tokens);
   HEARTH_ASSIGN(logits_,
                 device_->TakePinned(int64_t{4} * sizes_.rows * spec().vocab_size, "logits"));
+  HEARTH_ASSIGN(tops_, device_->TakePinned(TopBytes(sizes_.rows), "the largest logits"));
   return Status();
 }
 
@@ -111,6 +124,10 @@ Status CudaBackend::Reserve(const StepPlan& plan) {
   if (logits > static_cast<int64_t>(logits_.size())) {
     logits_ = PinnedBlock();
     HEARTH_ASSIGN(logits_, device_->TakePinned(logits, "logits"));
+  }
+  if (TopBytes(plan.num_rows) > static_cast<int64_t>(tops_.size())) {
+    tops_ = PinnedBlock();
+    HEARTH_ASSIGN(tops_, device_->TakePinned(TopBytes(plan.num_rows), "the largest logits"));
   }
   int64_t copies = 0;
   for (const BlockCopy& copy : plan.copies) copies += kv_.group(copy.group).block_bytes;
@@ -124,6 +141,11 @@ Status CudaBackend::Reserve(const StepPlan& plan) {
 Status CudaBackend::Begin(const StepPlan& plan) {
   HEARTH_CHECK(plan_ == nullptr);
   HEARTH_TRY(CheckAsks(plan, vocab_size()));
+  for (const RowAsk& ask : plan.asks) {
+    if (TopOf(ask) <= kMaxTop) continue;
+    return Error(Code::kInvalid, "a row is asked for %d logits; a GPU gives %d, or all", ask.top,
+                 kMaxTop);
+  }
   HEARTH_TRY(CheckPlan(plan, {.kv = kv_,
                               .vocab_size = vocab_size(),
                               .hidden_size = 0,
@@ -163,21 +185,56 @@ Status CudaBackend::StartCopies(const StepPlan& plan) {
 }
 
 Status CudaBackend::StartRows(const StepPlan& plan) {
-  const auto row_bytes = static_cast<size_t>(vocab_size()) * sizeof(float);
   for (int first = 0; first < plan.num_rows; first += sizes_.rows) {
     const int count = std::min(sizes_.rows, plan.num_rows - first);
     HEARTH_TRY(forward_->Logits(*input_, first, count));
-    std::byte* to = logits_.data() + static_cast<size_t>(first) * row_bytes;
-    if (forward_->logits_stride() == vocab_size()) {
-      HEARTH_TRY(device_->CopyOut(to, forward_->logits(), static_cast<size_t>(count) * row_bytes));
-      continue;
-    }
-    for (int i = 0; i < count; ++i) {
-      HEARTH_TRY(device_->CopyOut(to + static_cast<size_t>(i) * row_bytes,
-                                  forward_->logits() + i * forward_->logits_stride(), row_bytes));
-    }
+    HEARTH_TRY(StartRowCopies(plan, first, count));
+    if (input_->most_top == 0) continue;
+    HEARTH_ASSIGN(const Candidate* tops, forward_->Tops(*input_, first, count));
+    const auto row_bytes = static_cast<size_t>(input_->most_top) * sizeof(Candidate);
+    HEARTH_TRY(device_->CopyOut(tops_.data() + static_cast<size_t>(first) * row_bytes, tops,
+                                static_cast<size_t>(count) * row_bytes));
   }
   return Status();
+}
+
+// Of rows [first, first + count) those that want all logits, neighbours in one copy where nothing
+// lies between them.
+Status CudaBackend::StartRowCopies(const StepPlan& plan, int first, int count) {
+  const auto row_bytes = static_cast<size_t>(vocab_size()) * sizeof(float);
+  const bool is_dense = forward_->logits_stride() == vocab_size();
+  for (int i = 0, next; i < count; i = next) {
+    next = i + 1;
+    if (TopOf(plan.AskOf(first + i)) > 0) continue;
+    while (is_dense && next < count && TopOf(plan.AskOf(first + next)) == 0) ++next;
+    HEARTH_TRY(device_->CopyOut(logits_.data() + static_cast<size_t>(first + i) * row_bytes,
+                                forward_->logits() + i * forward_->logits_stride(),
+                                static_cast<size_t>(next - i) * row_bytes));
+  }
+  return Status();
+}
+
+std::span<const RowResult> CudaBackend::Results(const StepPlan& plan) {
+  static_assert(sizeof(Candidate) == sizeof(TokenLogit) &&
+                offsetof(Candidate, logit) == offsetof(TokenLogit, logit));
+  const auto vocab = static_cast<size_t>(vocab_size());
+  const std::span logits(reinterpret_cast<const float*>(logits_.data()),
+                         static_cast<size_t>(plan.num_rows) * vocab);
+  const auto most = static_cast<size_t>(input_->most_top);
+  const std::span tops(reinterpret_cast<const TokenLogit*>(tops_.data()),
+                       static_cast<size_t>(plan.num_rows) * most);
+  results_.assign(static_cast<size_t>(plan.num_rows), RowResult());
+  for (size_t row = 0; row < results_.size(); ++row) {
+    const RowAsk ask = plan.AskOf(static_cast<int>(row));
+    if (ask.kind == RowAsk::Kind::kLogits) {
+      results_[row].logits = logits.subspan(row * vocab, vocab);
+    } else if (ask.kind == RowAsk::Kind::kTop) {
+      results_[row].top = tops.subspan(row * most, static_cast<size_t>(ask.top));
+    } else {
+      results_[row].token = tops[row * most].token;
+    }
+  }
+  return results_;
 }
 
 Result<std::span<const RowResult>> CudaBackend::Finish() {
@@ -198,28 +255,10 @@ Result<std::span<const RowResult>> CudaBackend::Finish() {
     if (!copy.to_host.empty()) std::memcpy(copy.to_host.data(), at, bytes);
     at += bytes;
   }
-  const auto vocab = static_cast<size_t>(vocab_size());
-  const std::span logits(reinterpret_cast<const float*>(logits_.data()),
-                         static_cast<size_t>(plan.num_rows) * vocab);
-  return results_.Fill(plan, logits, vocab);
+  return Results(plan);
 }
 
 // --- how one is chosen -----------------------------------------------------------------------
-
-constexpr std::string_view kPrefix = "cuda:";
-
-Result<int> IndexOf(const std::string& device) {
-  const std::string_view text = device;
-  int index = 0;
-  if (text.starts_with(kPrefix)) {
-    const char* begin = text.data() + kPrefix.size();
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(begin, end, index);
-    if (error == std::errc() && stop == end && index >= 0) return index;
-  }
-  return Error(Code::kInvalid, "--device %s: expected cpu, cuda:0, cuda:1 ... or auto",
-               Quoted(device).c_str());
-}
 
 class CudaFactory final : public BackendFactory {
  public:
@@ -260,9 +299,10 @@ class CudaFactory final : public BackendFactory {
     HEARTH_TRY(CheckShapes(model, facts));
     plan.kv = CpuKvLayout(model.spec);
     plan.weight_bytes = DeviceModel::BytesFor(model);
-    plan.step_bytes = StepBytesOf(model.spec, {options.max_step_tokens, 0});
-    plan.result_bytes =
-        int64_t{4} * std::max(1, options.max_rows) * PaddedTo16(model.spec.vocab_size);
+    StepSizes sizes{options.max_step_tokens, 0, DeviceModel::ReadsSupersOf(model)};
+    plan.step_bytes = StepBytesOf(model.spec, sizes);
+    sizes.rows = std::max(1, options.max_rows);
+    plan.result_bytes = StepBytesOf(model.spec, sizes) - plan.step_bytes;
     plan.warning = Printf("%s (%s) is verified by emulation, not yet on hardware",
                           options.device.c_str(), facts.name.c_str());
     return plan;
@@ -272,8 +312,7 @@ class CudaFactory final : public BackendFactory {
     HEARTH_ASSIGN(const int index, IndexOf(options.device));
     HEARTH_ASSIGN(const std::unique_ptr<Device> device, Device::Open(index, {}));
     HEARTH_ASSIGN(const uint64_t free, device->FreeBytes());
-    // The driver takes some for itself as it goes.
-    return free - std::min<uint64_t>(free / 16, uint64_t{256} << 20);
+    return UsableOf(free);
   }
 
   Result<std::unique_ptr<Backend>> Open(const Model& model,

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/device.h"
 
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 namespace hearth::cuda {
 namespace {
 
 constexpr std::array<const char*, kNumKernels> kNames = {
-    "hearth_norm",   "hearth_glu",       "hearth_rope",       "hearth_attend", "hearth_combine",
-    "hearth_route",  "hearth_mxfp4_few", "hearth_mxfp4_many", "hearth_q8_few", "hearth_q8_many",
-    "hearth_f32",    "hearth_f16",       "hearth_bf16",       "hearth_embed",  "hearth_sort",
-    "hearth_gather", "hearth_sum",
+    "hearth_norm",      "hearth_glu",        "hearth_rope",      "hearth_attend",
+    "hearth_combine",   "hearth_route",      "hearth_mxfp4_few", "hearth_mxfp4_many",
+    "hearth_q8_few",    "hearth_q8_many",    "hearth_q2k_few",   "hearth_q2k_many",
+    "hearth_q3k_few",   "hearth_q3k_many",   "hearth_q4k_few",   "hearth_q4k_many",
+    "hearth_q5k_few",   "hearth_q5k_many",   "hearth_q6k_few",   "hearth_q6k_many",
+    "hearth_iq4xs_few", "hearth_iq4xs_many", "hearth_f32",       "hearth_f16",
+    "hearth_bf16",      "hearth_embed",      "hearth_sort",      "hearth_gather",
+    "hearth_sum",       "hearth_top",
 };
 // The oldest architecture that the kernels are compiled for.
 constexpr int kOldest = 75;
@@ -49,6 +55,12 @@ Result<CuDevice> DeviceAt(const Driver& driver, int index) {
   return Error(Code::kIo, "cuDeviceGet: %s", driver.Describe(result).c_str());
 }
 
+// Zero where the driver knows no such attribute.
+int AttributeOrZero(const Driver& driver, CuDevice device, CuAttribute attribute) {
+  int value = 0;
+  return driver.device_attribute(&value, attribute, device) == CuResult::kOk ? value : 0;
+}
+
 Result<DeviceFacts> ReadFacts(const Driver& driver, CuDevice device) {
   DeviceFacts facts;
   char name[256] = "";
@@ -64,10 +76,50 @@ Result<DeviceFacts> ReadFacts(const Driver& driver, CuDevice device) {
   facts.level = Printf("sm_%d", facts.capability);
   HEARTH_ASSIGN(facts.max_shared_bytes,
                 AttributeOf(driver, device, CuAttribute::kMaxSharedBytesPerBlock));
+  size_t total = 0;
+  if (driver.device_memory(&total, device) == CuResult::kOk) facts.total_bytes = total;
+  facts.num_processors = AttributeOrZero(driver, device, CuAttribute::kNumProcessors);
+  // Two transfers a clock.
+  facts.nominal_bandwidth = 2e3 * AttributeOrZero(driver, device, CuAttribute::kMemoryKilohertz) *
+                            (AttributeOrZero(driver, device, CuAttribute::kMemoryBits) / 8.0);
   return facts;
 }
 
 }  // namespace
+
+const char* NameOf(Kernel kernel) { return kNames[static_cast<size_t>(kernel)]; }
+
+bool DeviceFacts::runs_kernels() const { return capability >= kOldest; }
+
+Result<int> IndexOf(const std::string& device) {
+  constexpr std::string_view kPrefix = "cuda:";
+  const std::string_view text = device;
+  int index = 0;
+  if (text.starts_with(kPrefix)) {
+    const char* begin = text.data() + kPrefix.size();
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(begin, end, index);
+    if (error == std::errc() && stop == end && index >= 0) return index;
+  }
+  return Error(Code::kInvalid, "--device %s: expected cpu, cuda:0, cuda:1 ... or auto",
+               Quoted(device).c_str());
+}
+
+Result<int> CountDevices() {
+  HEARTH_ASSIGN(const Driver* driver, LoadDriver());
+  int count = 0;
+  const CuResult result = driver->device_count(&count);
+  if (result == CuResult::kOk) return count;
+  return Error(Code::kIo, "cuDeviceGetCount: %s", driver->Describe(result).c_str());
+}
+
+Result<std::string> DriverVersion() {
+  HEARTH_ASSIGN(const Driver* driver, LoadDriver());
+  int version = 0;
+  const CuResult result = driver->driver_version(&version);
+  if (result == CuResult::kOk) return Printf("%d.%d", version / 1000, version % 1000 / 10);
+  return Error(Code::kIo, "cuDriverGetVersion: %s", driver->Describe(result).c_str());
+}
 
 Result<DeviceFacts> FactsOf(int index) {
   HEARTH_ASSIGN(const Driver* driver, LoadDriver());
@@ -97,7 +149,7 @@ Result<std::unique_ptr<Device>> Device::Open(int index, std::span<const std::byt
 Status Device::Load(int index, std::span<const std::byte> image) {
   HEARTH_ASSIGN(device_, DeviceAt(driver_, index));
   HEARTH_ASSIGN(facts_, ReadFacts(driver_, device_));
-  if (facts_.capability < kOldest) {
+  if (!facts_.runs_kernels()) {
     return Error(Code::kUnsupported, "%s has compute capability %d.%d; at least %d.%d is needed",
                  facts_.name.c_str(), facts_.capability / 10, facts_.capability % 10, kOldest / 10,
                  kOldest % 10);
@@ -174,6 +226,17 @@ Result<PinnedBlock> Device::TakePinned(int64_t bytes, const char* what) {
                                 static_cast<double>(bytes) / (1 << 30), what)));
   block.at_ = reinterpret_cast<uint64_t>(at);
   block.is_host_ = true;
+  block.device_ = this;
+  block.size_ = size;
+  return block;
+}
+
+Result<PinnedBlock> Device::TakeManaged(int64_t bytes, const char* what) {
+  HEARTH_TRY(lost_);
+  PinnedBlock block;
+  const auto size = static_cast<size_t>(bytes > 0 ? bytes : 1);
+  HEARTH_TRY(Check(driver_.memory_managed(&block.at_, size, kManagedGlobal), "cuMemAllocManaged")
+                 .Within(Printf("%.2f GiB for %s", static_cast<double>(bytes) / (1 << 30), what)));
   block.device_ = this;
   block.size_ = size;
   return block;

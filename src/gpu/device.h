@@ -24,6 +24,18 @@ enum class Kernel : uint8_t {
   kMxfp4Many,
   kQ8Few,
   kQ8Many,
+  kQ2KFew,
+  kQ2KMany,
+  kQ3KFew,
+  kQ3KMany,
+  kQ4KFew,
+  kQ4KMany,
+  kQ5KFew,
+  kQ5KMany,
+  kQ6KFew,
+  kQ6KMany,
+  kIq4XsFew,
+  kIq4XsMany,
   kF32,
   kF16,
   kBf16,
@@ -31,8 +43,9 @@ enum class Kernel : uint8_t {
   kSort,
   kGather,
   kSum,
+  kTop,
 };
-inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kSum) + 1;
+inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kTop) + 1;
 
 struct Grid {
   int64_t x = 1, y = 1, z = 1;
@@ -46,9 +59,21 @@ struct DeviceFacts {
   std::string level;   // "sm_89"
   int capability = 0;  // 89
   int max_shared_bytes = 0;
+  uint64_t total_bytes = 0;
+  // For people; 0 where the driver does not tell.
+  int num_processors = 0;
+  double nominal_bandwidth = 0;  // of its memory, in bytes per second
+  bool runs_kernels() const;     // its capability is one that they are compiled for
 };
 // kNotFound when there is no such device, kUnsupported when there is no driver.
 Result<DeviceFacts> FactsOf(int index);
+// The number in "cuda:0"; kInvalid for anything else.
+Result<int> IndexOf(const std::string& device);
+Result<int> CountDevices();
+Result<std::string> DriverVersion();  // "13.0", the CUDA that it knows
+
+// Names as in cuda/kernels.cu, by Kernel.
+const char* NameOf(Kernel kernel);
 
 class Device;
 
@@ -100,6 +125,8 @@ class Device {
   // kExhausted with `what` for people.
   Result<DeviceBlock> Take(int64_t bytes, const char* what);
   Result<PinnedBlock> TakePinned(int64_t bytes, const char* what);
+  // Memory of both: kernels follow its address, and so does this process while none runs.
+  Result<PinnedBlock> TakeManaged(int64_t bytes, const char* what);
 
   // Host memory must be pinned, and stay as it is until Wait.
   Status CopyIn(void* to, const void* from, size_t bytes);
@@ -109,6 +136,8 @@ class Device {
   Status Launch(Kernel kernel, const Grid& grid, const Args& args) {
     return LaunchBytes(kernel, grid, &args);
   }
+  // The same of a kernel whose arguments are only known as bytes.
+  Status LaunchBytes(Kernel kernel, const Grid& grid, const void* args);
   // Marks the end of what was asked for so far; Wait returns once it is reached.
   Status Mark();
   Status Wait();
@@ -119,7 +148,6 @@ class Device {
   friend class Block;
   explicit Device(const Driver& driver) : driver_(driver) {}
   Status Load(int index, std::span<const std::byte> image);
-  Status LaunchBytes(Kernel kernel, const Grid& grid, const void* args);
   Status Check(CuResult result, const char* doing);
   void Free(const Block& block);
 

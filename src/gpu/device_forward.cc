@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/attend.h"
+#include "cuda/top.h"
 #include "model/costs.h"
 
 namespace hearth::cuda {
@@ -126,6 +127,7 @@ Status DeviceForward::Norm(const float* gain, const ProductSet& first, const Pro
   args.eps = static_cast<float>(spec_.norm_eps);
   if (first.reads_floats || second.reads_floats) args.h = buffers_.h;
   if (first.reads_strips || second.reads_strips) args.act = buffers_.act.Of(spec_.d_model);
+  if (first.reads_supers || second.reads_supers) args.supers = buffers_.supers.Of(spec_.d_model);
   pending_ = nullptr;
   return device_.Launch(Kernel::kNorm, {num_tokens_, 1, 1, kRowThreads, NormShared(spec_.d_model)},
                         args);
@@ -136,8 +138,9 @@ Status DeviceForward::Attention(const StepInput& input, size_t index) {
   const LayerWork& work = work_[index];
   const int d = spec_.d_model, q_width = spec_.n_heads * spec_.d_head;
   HEARTH_TRY(Norm(layer.attn_norm, work.qkv, {}));
-  HEARTH_TRY(
-      jobs_.Run(device_, work.qkv, {buffers_.act.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
+  HEARTH_TRY(jobs_.Run(
+      device_, work.qkv,
+      {buffers_.act.Of(d), buffers_.supers.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
   RopeArgs rope{};
   rope.q = buffers_.q;
   rope.k = buffers_.k;
@@ -160,17 +163,18 @@ Status DeviceForward::Attention(const StepInput& input, size_t index) {
                    int64_t{4} * spec_.d_head};
   HEARTH_TRY(device_.Launch(Kernel::kRope, heads, rope));
   HEARTH_TRY(Attend(input, index));
-  if (work.out.reads_strips) {
+  if (work.out.reads_strips || work.out.reads_supers) {
     NormArgs quantise{};
     quantise.x = buffers_.mixed;
     quantise.d = q_width;
-    quantise.act = buffers_.act.Of(q_width);
+    if (work.out.reads_strips) quantise.act = buffers_.act.Of(q_width);
+    if (work.out.reads_supers) quantise.supers = buffers_.supers.Of(q_width);
     HEARTH_TRY(device_.Launch(Kernel::kNorm, {num_tokens_, 1, 1, kRowThreads, NormShared(q_width)},
                               quantise));
   }
-  HEARTH_TRY(
-      jobs_.Run(device_, work.out,
-                {buffers_.act.Of(q_width), buffers_.mixed, q_width, num_tokens_, num_tokens_}));
+  HEARTH_TRY(jobs_.Run(device_, work.out,
+                       {buffers_.act.Of(q_width), buffers_.supers.Of(q_width), buffers_.mixed,
+                        q_width, num_tokens_, num_tokens_}));
   pending_ = buffers_.out;
   return Status();
 }
@@ -218,6 +222,7 @@ Status DeviceForward::Glu(int rows, int d_ff, const ProductSet& down) {
   glu.gate = buffers_.gate;
   glu.up = buffers_.up;
   if (down.reads_strips) glu.act = buffers_.slot_act.Of(d_ff);
+  if (down.reads_supers) glu.supers = buffers_.slot_supers.Of(d_ff);
   if (down.reads_floats) glu.z = buffers_.gate;
   glu.stride = PaddedTo16(d_ff);
   glu.d = d_ff;
@@ -231,12 +236,13 @@ Status DeviceForward::Ffn(size_t index) {
   const int d = spec_.d_model, d_ff = spec_.d_ff;
   HEARTH_TRY(Norm(model_.layers()[index].ffn_norm, work.gate_up, work.router));
   if (spec_.layers[index].router != RouterKind::kNone) return Experts(index);
-  HEARTH_TRY(jobs_.Run(device_, work.gate_up,
-                       {buffers_.act.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
-  HEARTH_TRY(Glu(num_tokens_, d_ff, work.down));
   HEARTH_TRY(jobs_.Run(
-      device_, work.down,
-      {buffers_.slot_act.Of(d_ff), buffers_.gate, PaddedTo16(d_ff), num_tokens_, num_tokens_}));
+      device_, work.gate_up,
+      {buffers_.act.Of(d), buffers_.supers.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
+  HEARTH_TRY(Glu(num_tokens_, d_ff, work.down));
+  HEARTH_TRY(jobs_.Run(device_, work.down,
+                       {buffers_.slot_act.Of(d_ff), buffers_.slot_supers.Of(d_ff), buffers_.gate,
+                        PaddedTo16(d_ff), num_tokens_, num_tokens_}));
   pending_ = buffers_.down;
   return Status();
 }
@@ -245,8 +251,9 @@ Status DeviceForward::Experts(size_t index) {
   const LayerWork& work = work_[index];
   const int d = spec_.d_model, d_ff = spec_.d_ff_expert, active = spec_.n_active_experts;
   const int slots = num_tokens_ * active;
-  HEARTH_TRY(jobs_.Run(device_, work.router,
-                       {buffers_.act.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
+  HEARTH_TRY(jobs_.Run(
+      device_, work.router,
+      {buffers_.act.Of(d), buffers_.supers.Of(d), buffers_.h, d, num_tokens_, num_tokens_}));
   RouteArgs route{};
   route.logits = buffers_.router;
   route.experts = buffers_.experts;
@@ -269,6 +276,10 @@ Status DeviceForward::Experts(size_t index) {
     gather.from = buffers_.act.Of(d);
     gather.to = buffers_.slot_act.Of(d);
   }
+  if (work.gate_up.reads_supers) {
+    gather.super_from = buffers_.supers.Of(d);
+    gather.super_to = buffers_.slot_supers.Of(d);
+  }
   if (work.gate_up.reads_floats) {
     gather.from_x = buffers_.h;
     gather.to_x = buffers_.slot_h;
@@ -276,11 +287,12 @@ Status DeviceForward::Experts(size_t index) {
   }
   HEARTH_TRY(device_.Launch(Kernel::kGather, {slots, 1, 1, kRowThreads, 0}, gather));
   HEARTH_TRY(jobs_.Run(device_, work.gate_up,
-                       {buffers_.slot_act.Of(d), buffers_.slot_h, d, slots, num_tokens_}));
+                       {buffers_.slot_act.Of(d), buffers_.slot_supers.Of(d), buffers_.slot_h, d,
+                        slots, num_tokens_}));
   HEARTH_TRY(Glu(slots, d_ff, work.down));
-  HEARTH_TRY(
-      jobs_.Run(device_, work.down,
-                {buffers_.slot_act.Of(d_ff), buffers_.gate, PaddedTo16(d_ff), slots, num_tokens_}));
+  HEARTH_TRY(jobs_.Run(device_, work.down,
+                       {buffers_.slot_act.Of(d_ff), buffers_.slot_supers.Of(d_ff), buffers_.gate,
+                        PaddedTo16(d_ff), slots, num_tokens_}));
   const SumArgs sum{
       buffers_.down, buffers_.weights, buffers_.slot_of, buffers_.x, PaddedTo16(d), active, d};
   return device_.Launch(Kernel::kSum, {num_tokens_, 1, 1, kRowThreads, 0}, sum);
@@ -299,8 +311,32 @@ Status DeviceForward::Logits(const StepInput& input, int first, int count) {
   norm.eps = static_cast<float>(spec_.norm_eps);
   if (head_.reads_floats) norm.h = buffers_.h;
   if (head_.reads_strips) norm.act = buffers_.act.Of(d);
+  if (head_.reads_supers) norm.supers = buffers_.supers.Of(d);
   HEARTH_TRY(device_.Launch(Kernel::kNorm, {count, 1, 1, kRowThreads, NormShared(d)}, norm));
-  return jobs_.Run(device_, head_, {buffers_.act.Of(d), buffers_.h, d, count, count});
+  return jobs_.Run(device_, head_,
+                   {buffers_.act.Of(d), buffers_.supers.Of(d), buffers_.h, d, count, count});
+}
+
+// Each launch leaves `most` of every chunk, until there is one chunk.
+Result<const Candidate*> DeviceForward::Tops(const StepInput& input, int first, int count) {
+  TopArgs args{};
+  args.logits = buffers_.logits;
+  args.tops = input.tops() + first;
+  args.stride = logits_stride();
+  args.n = spec_.vocab_size;
+  args.most = input.most_top;
+  for (int turn = 0;; ++turn) {
+    const int chunks = TopChunks(args.n);
+    args.to = buffers_.tops[turn % 2];
+    args.to_stride = int64_t{chunks} * args.most;
+    HEARTH_TRY(
+        device_.Launch(Kernel::kTop, {chunks, count, 1, kTopThreads, TopSharedBytes()}, args));
+    if (chunks == 1) return static_cast<const Candidate*>(args.to);
+    args.logits = nullptr;
+    args.from = args.to;
+    args.stride = args.to_stride;
+    args.n = static_cast<int32_t>(args.to_stride);
+  }
 }
 
 }  // namespace hearth::cuda

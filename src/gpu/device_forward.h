@@ -29,6 +29,8 @@ class DeviceForward {
   // Then for the logits of rows [first, first + count), at most sizes.rows; they are good until the
   // next call's.
   Status Logits(const StepInput& input, int first, int count);
+  // Then, of those that ask for it, for the largest of them: [count, input.most_top].
+  Result<const Candidate*> Tops(const StepInput& input, int first, int count);
   const float* logits() const { return buffers_.logits; }
   int64_t logits_stride() const { return PaddedTo16(spec_.vocab_size); }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "cpu/pack.h"
+#include "model/costs.h"
 
 namespace hearth::cuda {
 namespace {
@@ -12,18 +14,33 @@ namespace {
 // Long enough that a copy's start costs nothing, short enough that progress moves.
 constexpr size_t kPiece = size_t{32} << 20;
 
-WeightKind KindOf(PackKind kind) {
+// None for packed formats without a kernel.
+std::optional<WeightKind> KindOf(PackKind kind) {
   switch (kind) {
     case PackKind::kMxfp4:
       return WeightKind::kMxfp4;
     case PackKind::kQ8:
       return WeightKind::kQ8;
+    case PackKind::kQ2K:
+      return WeightKind::kQ2K;
+    case PackKind::kQ3K:
+      return WeightKind::kQ3K;
+    case PackKind::kQ4K:
+      return WeightKind::kQ4K;
+    case PackKind::kQ5K:
+      return WeightKind::kQ5K;
+    case PackKind::kQ6K:
+      return WeightKind::kQ6K;
+    case PackKind::kIq4Xs:
+      return WeightKind::kIq4Xs;
     case PackKind::kF32:
       return WeightKind::kF32;
     case PackKind::kF16:
       return WeightKind::kF16;
-    default:
+    case PackKind::kBf16:
       return WeightKind::kBf16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -32,20 +49,22 @@ int PanelsOf(int rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 }  // namespace
 
 Result<WeightKind> KindFor(const MatView& matrix, const char* what) {
-  const PackKind kind = PackKindOf(matrix);
-  switch (kind) {
-    case PackKind::kMxfp4:
-    case PackKind::kQ8:
-    case PackKind::kF32:
-    case PackKind::kF16:
-    case PackKind::kBf16:
-      return KindOf(kind);
-    default:
-      return Error(Code::kUnsupported,
-                   "%s is %s with %d columns; GPUs can use MXFP4, Q8_0, F32, F16 and BF16 with "
-                   "columns in multiples of %d so far; use --device cpu",
-                   what, NameOf(matrix.dtype), matrix.cols, kQuantBlock);
-  }
+  if (const std::optional<WeightKind> kind = KindOf(PackKindOf(matrix))) return *kind;
+  return Error(
+      Code::kUnsupported,
+      "%s is %s with %d columns; GPUs can use MXFP4, Q8_0, F32, F16 and BF16 with columns "
+      "in multiples of %d, and K-quants and IQ4_XS in multiples of %d so far; use --device "
+      "cpu",
+      what, NameOf(matrix.dtype), matrix.cols, kQuantBlock, kSuper);
+}
+
+bool DeviceModel::ReadsSupersOf(const Model& model) {
+  bool reads = false;
+  VisitWeights(model, [&](const MatView& weight, const WeightPlace&) {
+    const std::optional<WeightKind> kind = KindOf(PackKindOf(weight));
+    reads |= kind.has_value() && ReadsSupers(*kind);
+  });
+  return reads;
 }
 
 Status Upload(Device& device, void* to, std::span<const std::byte> bytes,
@@ -78,7 +97,8 @@ const T* DeviceModel::Moved(const T* host) const {
 DeviceMatrix DeviceModel::Matrix(const PackedMatrix& packed) {
   DeviceMatrix matrix;
   if (packed.rows == 0) return matrix;
-  matrix.kind = KindOf(packed.kind);
+  matrix.kind = *KindOf(packed.kind);
+  reads_supers_ |= ReadsSupers(matrix.kind);
   matrix.job.panels = Moved(packed.data);
   matrix.job.panel_bytes = packed.panel_bytes;
   matrix.job.num_panels = PanelsOf(packed.rows);

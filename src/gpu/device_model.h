@@ -13,11 +13,15 @@ namespace hearth::cuda {
 // The kind that kernels can read; kUnsupported, with the name of the format, for others.
 Result<WeightKind> KindFor(const MatView& matrix, const char* what);
 
+constexpr bool ReadsFloats(WeightKind kind) { return kind >= WeightKind::kF32; }
+constexpr bool ReadsSupers(WeightKind kind) {
+  return kind >= WeightKind::kQ2K && kind <= WeightKind::kIq4Xs;
+}
+
 struct DeviceMatrix {
   WeightKind kind{};
   MatmulJob job{};  // weights only: y, bias and range are the reader's
   bool present() const { return job.num_panels > 0; }
-  bool reads_floats() const { return kind >= WeightKind::kF32; }
 };
 struct DeviceFfn {
   DeviceMatrix gate, up, down;
@@ -41,6 +45,9 @@ class DeviceModel {
   static int64_t BytesFor(const Model& model) { return PackedModel::BytesFor(model); }
 
   const ModelSpec& spec() const { return spec_; }
+  // Some matrix wants one scale per kSuper columns.
+  bool reads_supers() const { return reads_supers_; }
+  static bool ReadsSupersOf(const Model& model);
   const DeviceMatrix& embedding() const { return embedding_; }
   const DeviceMatrix& head() const { return head_; }
   const float* final_norm() const { return final_norm_; }
@@ -54,6 +61,7 @@ class DeviceModel {
   const T* Moved(const T* host) const;
 
   const ModelSpec spec_;
+  bool reads_supers_ = false;
   const std::byte* host_ = nullptr;  // where the weights lay, while they are placed
   DeviceBlock weights_, spills_;
   std::vector<std::byte> spill_bytes_;  // what spills_ is to hold, while they are placed

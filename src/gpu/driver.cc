@@ -33,6 +33,7 @@ const char* FindAll(void* library, Driver& d) {
   f.Find("cuDeviceGet", d.device_get);
   f.Find("cuDeviceGetName", d.device_name);
   f.Find("cuDeviceGetAttribute", d.device_attribute);
+  f.Find("cuDeviceTotalMem_v2", d.device_memory);
   f.Find("cuDevicePrimaryCtxRetain", d.context_retain);
   f.Find("cuDevicePrimaryCtxRelease_v2", d.context_release);
   f.Find("cuCtxSetCurrent", d.context_set);
@@ -42,6 +43,7 @@ const char* FindAll(void* library, Driver& d) {
   f.Find("cuModuleGetFunction", d.module_function);
   f.Find("cuFuncSetAttribute", d.function_set);
   f.Find("cuMemAlloc_v2", d.memory_take);
+  f.Find("cuMemAllocManaged", d.memory_managed);
   f.Find("cuMemFree_v2", d.memory_free);
   f.Find("cuMemHostAlloc", d.host_take);
   f.Find("cuMemFreeHost", d.host_free);

@@ -17,6 +17,9 @@ enum class CuResult : int {
 };
 
 enum class CuAttribute : int {
+  kNumProcessors = 16,           // streaming multiprocessors
+  kMemoryKilohertz = 36,         // of the memory's clock
+  kMemoryBits = 37,              // of the memory's bus
   kMaxSharedBytesPerBlock = 97,  // with cuFuncSetAttribute
   kMajor = 75,                   // of the compute capability
   kMinor = 76,
@@ -37,6 +40,7 @@ using CuStream = CuStreamTag*;
 using CuEvent = CuEventTag*;
 
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kManagedGlobal = 1;  // of cuMemAllocManaged
 inline constexpr unsigned kEventBlockingWait = 1, kEventNoTiming = 2;
 
 // Immutable once loaded; thread: any.
@@ -47,6 +51,7 @@ struct Driver {
   CuResult (*device_get)(CuDevice* device, int index);
   CuResult (*device_name)(char* name, int size, CuDevice device);
   CuResult (*device_attribute)(int* value, CuAttribute attribute, CuDevice device);
+  CuResult (*device_memory)(size_t* bytes, CuDevice device);
   CuResult (*context_retain)(CuContext* context, CuDevice device);
   CuResult (*context_release)(CuDevice device);
   CuResult (*context_set)(CuContext context);
@@ -56,6 +61,7 @@ struct Driver {
   CuResult (*module_function)(CuFunction* function, CuModule module, const char* name);
   CuResult (*function_set)(CuFunction function, int attribute, int value);
   CuResult (*memory_take)(CuPointer* at, size_t bytes);
+  CuResult (*memory_managed)(CuPointer* at, size_t bytes, unsigned flags);
   CuResult (*memory_free)(CuPointer at);
   CuResult (*host_take)(void** at, size_t bytes, unsigned flags);
   CuResult (*host_free)(void* at);

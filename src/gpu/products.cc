@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/matmul.h"
+#include "cuda/supers.h"
 
 namespace hearth::cuda {
 namespace {
@@ -13,6 +14,12 @@ struct Shape {
   int tile_tokens, threads;
   int64_t shared_bytes;
 };
+template <WeightKind kKind>
+Shape SuperShape(Kernel few, Kernel many, bool is_few) {
+  if (is_few) return {few, kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 1>()};
+  return {many, 4 * kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 4>()};
+}
+
 // Few rows are taken in tiles of eight, which waste less; many share the weights they read.
 Shape ShapeOf(WeightKind kind, int rows) {
   const bool is_few = rows <= kTileTokens;
@@ -25,6 +32,18 @@ Shape ShapeOf(WeightKind kind, int rows) {
     case WeightKind::kQ8:
       if (is_few) return {Kernel::kQ8Few, kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 1>()};
       return {Kernel::kQ8Many, 4 * kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 4>()};
+    case WeightKind::kQ2K:
+      return SuperShape<WeightKind::kQ2K>(Kernel::kQ2KFew, Kernel::kQ2KMany, is_few);
+    case WeightKind::kQ3K:
+      return SuperShape<WeightKind::kQ3K>(Kernel::kQ3KFew, Kernel::kQ3KMany, is_few);
+    case WeightKind::kQ4K:
+      return SuperShape<WeightKind::kQ4K>(Kernel::kQ4KFew, Kernel::kQ4KMany, is_few);
+    case WeightKind::kQ5K:
+      return SuperShape<WeightKind::kQ5K>(Kernel::kQ5KFew, Kernel::kQ5KMany, is_few);
+    case WeightKind::kQ6K:
+      return SuperShape<WeightKind::kQ6K>(Kernel::kQ6KFew, Kernel::kQ6KMany, is_few);
+    case WeightKind::kIq4Xs:
+      return SuperShape<WeightKind::kIq4Xs>(Kernel::kIq4XsFew, Kernel::kIq4XsMany, is_few);
     case WeightKind::kF32:
       return {Kernel::kF32, kTileTokens, kFloatThreads, 0};
     case WeightKind::kF16:
@@ -39,8 +58,9 @@ Shape ShapeOf(WeightKind kind, int rows) {
 
 ProductSet ProductJobs::Add(std::span<const Product> products) {
   ProductSet set;
-  for (const WeightKind kind : {WeightKind::kMxfp4, WeightKind::kQ8, WeightKind::kF32,
-                                WeightKind::kF16, WeightKind::kBf16}) {
+  for (auto k = static_cast<int>(WeightKind::kMxfp4); k <= static_cast<int>(WeightKind::kBf16);
+       ++k) {
+    const auto kind = static_cast<WeightKind>(k);
     ProductSet::Part part{kind, static_cast<int>(jobs_.size()), 0, 0};
     for (const Product& product : products) {
       const DeviceMatrix& matrix = *product.matrix;
@@ -52,7 +72,9 @@ ProductSet ProductJobs::Add(std::span<const Product> products) {
       job.range = product.range;
       ++part.count;
       part.max_panels = std::max(part.max_panels, job.num_panels);
-      (matrix.reads_floats() ? set.reads_floats : set.reads_strips) = true;
+      (ReadsFloats(kind)   ? set.reads_floats
+       : ReadsSupers(kind) ? set.reads_supers
+                           : set.reads_strips) = true;
     }
     if (part.count > 0) set.parts.push_back(part);
   }
@@ -71,11 +93,11 @@ Status ProductJobs::Run(Device& device, const ProductSet& set, const ProductInpu
     const int tiles = (input.most_rows + shape.tile_tokens - 1) / shape.tile_tokens;
     const Grid grid{part.max_panels, part.count, tiles, shape.threads, shape.shared_bytes};
     const auto* jobs = sent_.at<const MatmulJob>() + part.first;
-    if (part.kind >= WeightKind::kF32) {
+    if (ReadsFloats(part.kind)) {
       const FloatMatmulArgs args{jobs, input.floats, input.stride, input.m};
       HEARTH_TRY(device.Launch(shape.kernel, grid, args));
     } else {
-      const MatmulArgs args{jobs, input.strips, input.m};
+      const MatmulArgs args{jobs, ReadsSupers(part.kind) ? input.supers : input.strips, input.m};
       HEARTH_TRY(device.Launch(shape.kernel, grid, args));
     }
   }

@@ -26,12 +26,12 @@ struct ProductSet {
     int first = 0, count = 0, max_panels = 0;  // of all jobs
   };
   std::vector<Part> parts;
-  bool reads_strips = false, reads_floats = false;
+  bool reads_strips = false, reads_supers = false, reads_floats = false;
 };
 
-// The same rows in both forms; only those are there that the set reads.
+// The same rows in every form; only those are there that the set reads.
 struct ProductInput {
-  ActRows strips;
+  ActRows strips, supers;
   const float* floats = nullptr;  // [m, stride]
   int64_t stride = 0;
   int m = 0;          // rows

@@ -9,7 +9,7 @@ namespace hearth::cuda {
 namespace {
 
 constexpr int ActStride(int cols) { return (cols + 63) / 64 * 64; }
-constexpr int ActStrips(int cols) { return (cols + kStrip - 1) / kStrip; }
+constexpr int ActStrips(int cols, int strip) { return (cols + strip - 1) / strip; }
 
 // Hands out memory front to back.
 class Places {
@@ -22,11 +22,12 @@ class Places {
     used_ += (count * static_cast<int64_t>(sizeof(T)) + 255) / 256 * 256;
     return at;
   }
-  ActMemory Act(int64_t rows, int cols) {
+  ActMemory Act(int64_t rows, int cols, int strip) {
     ActMemory act{};
+    act.strip = strip;
     act.hi = Take<int8_t>(rows * ActStride(cols));
     act.lo = Take<int8_t>(rows * ActStride(cols));
-    act.scale = Take<float>(rows * ActStrips(cols));
+    act.scale = Take<float>(rows * ActStrips(cols, strip));
     return act;
   }
   int64_t used() const { return used_; }
@@ -61,8 +62,14 @@ StepBuffers Lay(const ModelSpec& spec, const StepSizes& sizes, Places& places) {
   b.down = places.Take<float>(slots * PaddedTo16(d));
   b.parts = places.Take<float>(StepInput::PartFloats(spec, sizes.tokens));
   b.logits = places.Take<float>(int64_t{sizes.rows} * PaddedTo16(spec.vocab_size));
-  b.act = places.Act(tokens, std::max(d, q));
-  b.slot_act = places.Act(slots, std::max(d, d_ff));
+  for (Candidate*& tops : b.tops) {
+    tops = places.Take<Candidate>(int64_t{sizes.rows} * TopCandidates(spec.vocab_size));
+  }
+  b.act = places.Act(tokens, std::max(d, q), kStrip);
+  b.slot_act = places.Act(slots, std::max(d, d_ff), kStrip);
+  if (!sizes.reads_supers) return b;
+  b.supers = places.Act(tokens, std::max(d, q), kSuper);
+  b.slot_supers = places.Act(slots, std::max(d, d_ff), kSuper);
   return b;
 }
 
@@ -75,7 +82,8 @@ ActRows ActMemory::Of(int cols) const {
   rows.scale = scale;
   rows.cols = cols;
   rows.stride = ActStride(cols);
-  rows.num_strips = ActStrips(cols);
+  rows.num_strips = ActStrips(cols, std::max(1, strip));
+  rows.strip = strip;
   rows.num_blocks = rows.stride / kQuantBlock;
   return rows;
 }

@@ -13,6 +13,7 @@ constexpr int PaddedTo16(int width) { return (width + kPanelRows - 1) / kPanelRo
 struct ActMemory {
   int8_t *hi, *lo;
   float* scale;
+  int strip;  // columns that share a scale
   ActRows Of(int cols) const;
 };
 
@@ -23,15 +24,26 @@ struct StepBuffers {
   float* router;             // [tokens, n_experts padded]
   float* weights;            // [slots]: of experts
   int32_t *experts, *begin, *slot_of, *choice_of;
-  float* slot_h;            // [slots, d_model]: for experts that read floats
-  float *gate, *up, *down;  // [slots, ...]: tokens when dense
-  float* parts;             // of attention
-  float* logits;            // [rows, vocabulary padded]
-  ActMemory act, slot_act;  // of tokens, of slots
+  float* slot_h;                  // [slots, d_model]: for experts that read floats
+  float *gate, *up, *down;        // [slots, ...]: tokens when dense
+  float* parts;                   // of attention
+  float* logits;                  // [rows, vocabulary padded]
+  Candidate* tops[2];             // [rows, candidates]: of one launch, and of the next
+  ActMemory act, slot_act;        // of tokens, of slots
+  ActMemory supers, slot_supers;  // the same with strips of kSuper, where something reads them
 };
+
+// Rows can be asked for so many of their largest logits. With 4,096 to a block 64 leave two
+// launches for every vocabulary up to 262,144.
+inline constexpr int kMaxTop = 64;
+// Candidates that the blocks of a row leave, at most.
+constexpr int64_t TopCandidates(int vocab_size) {
+  return int64_t{kMaxTop} * ((vocab_size + kTopChunk - 1) / kTopChunk);
+}
 
 struct StepSizes {
   int tokens = 0, rows = 0;  // at most
+  bool reads_supers = false;
 };
 // Memory that LayStep takes.
 int64_t StepBytesOf(const ModelSpec& spec, const StepSizes& sizes);

@@ -23,6 +23,11 @@ int64_t FloatsPerSpan(const ModelSpec& spec) { return int64_t{spec.n_heads} * (s
 
 }  // namespace
 
+int TopOf(const RowAsk& ask) {
+  if (ask.kind == RowAsk::Kind::kLogits) return 0;
+  return ask.kind == RowAsk::Kind::kToken ? 1 : ask.top;
+}
+
 StepInput::StepInput(Device& device, const ModelSpec& spec, const KvLayout& kv, int max_tokens)
     : device_(device),
       spec_(spec),
@@ -85,6 +90,7 @@ Status StepInput::Build(const StepPlan& plan) {
   const size_t tokens = plan.tokens.size(), turns = tokens * frequencies_.size();
   tokens_at_ = place(tokens * sizeof(int32_t));
   rows_at_ = place(static_cast<size_t>(plan.num_rows) * sizeof(int32_t));
+  tops_at_ = place(static_cast<size_t>(plan.num_rows) * sizeof(int32_t));
   cos_at_ = place(turns * sizeof(float));
   sin_at_ = place(turns * sizeof(float));
   for (Group& group : groups_) {
@@ -105,6 +111,12 @@ Status StepInput::Build(const StepPlan& plan) {
     for (int i = 0; i < slice.num_rows; ++i) {
       rows[slice.first_row + i] = slice.first + slice.count - slice.num_rows + i;
     }
+  }
+  auto* tops = reinterpret_cast<int32_t*>(to + tops_at_);
+  most_top = 0;
+  for (int row = 0; row < plan.num_rows; ++row) {
+    tops[row] = TopOf(plan.AskOf(row));
+    most_top = std::max(most_top, tops[row]);
   }
   auto* cos = reinterpret_cast<float*>(to + cos_at_);
   auto* sin = reinterpret_cast<float*>(to + sin_at_);

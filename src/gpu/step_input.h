@@ -15,6 +15,9 @@ struct AttendChunk {
   int first = 0, count = 0, max_spans = 0;
 };
 
+// How many of the largest logits a row is asked for; 0: for all.
+int TopOf(const RowAsk& ask);
+
 // Thread: as its device, which outlives it.
 class StepInput {
  public:
@@ -26,9 +29,12 @@ class StepInput {
   Status Send();
 
   int num_tokens = 0, num_rows = 0;
+  int most_top = 0;  // that any row is asked for; 0: all want logits
   // On the device, once sent.
   const int32_t* tokens() const { return to_.at<const int32_t>(tokens_at_); }
   const int32_t* rows() const { return to_.at<const int32_t>(rows_at_); }
+  // Of each row, how many of the largest logits are wanted; 0: all logits.
+  const int32_t* tops() const { return to_.at<const int32_t>(tops_at_); }
   const float* cos() const { return to_.at<const float>(cos_at_); }
   const float* sin() const { return to_.at<const float>(sin_at_); }
   const TokenPlace* places(size_t group) const {
@@ -62,7 +68,7 @@ class StepInput {
   PinnedBlock from_;
   DeviceBlock to_;
   int64_t used_ = 0;
-  int64_t tokens_at_ = 0, rows_at_ = 0, cos_at_ = 0, sin_at_ = 0;
+  int64_t tokens_at_ = 0, rows_at_ = 0, tops_at_ = 0, cos_at_ = 0, sin_at_ = 0;
 };
 
 }  // namespace hearth::cuda

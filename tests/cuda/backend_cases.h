@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "backend_rig.h"
+#include "gpu/step_buffers.h"
+#include "super_models.h"
 #include "testing/kernels.h"
 #include "testing/random_weights.h"
 #include "testing/temp_dir.h"
@@ -139,6 +141,14 @@ inline void CompareFamily(const char* family) {
   CompareModel(dir.Path("model.gguf"), lengths, {8}, {});
 }
 
+inline void CompareSupers(const char* family, const TypesByName& types) {
+  SCOPED_TRACE(family);
+  testing::TempDir dir;
+  dir.Write("supers.gguf", RandomSupers(WideModel(family, types), 6));
+  const int lengths[] = {19, 2};
+  CompareModel(dir.Path("supers.gguf"), lengths, {11}, {});
+}
+
 // More rows than the device has room for at once, and than were planned for.
 inline void CompareRowsInPieces() {
   const Model model = LoadedModel(TinyOss());
@@ -150,6 +160,39 @@ inline void CompareRowsInPieces() {
   Rng rng(8);
   const int lengths[] = {7};
   EXPECT_GT(Compare(model, **gpu, **cpu, Sequences(model, lengths, rig.blocks, rng), 7, 7), 0);
+}
+
+// Rows that want logits, a token or the largest, more than the device has room for at once.
+inline void CompareAsks() {
+  const Model model = LoadedModel(TinyOss());
+  RigOptions rig;
+  rig.max_rows = 3;
+  auto gpu = OpenMocked(model, rig);
+  ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+  auto cpu = OpenCpu(model, rig);
+  Rng rng(12);
+  const int lengths[] = {8};
+  std::vector<Running> all = Sequences(model, lengths, rig.blocks, rng);
+  StepPlan plan = NextStep(all, 8, 8);
+  using Kind = RowAsk::Kind;
+  plan.asks = {{Kind::kToken},  {Kind::kTop, 5}, {Kind::kLogits}, {Kind::kTop, 1},
+               {Kind::kLogits}, {Kind::kLogits}, {Kind::kToken},  {Kind::kTop, kMaxTop}};
+  auto want = RunStep(**cpu, plan);
+  auto got = RunStep(**gpu, plan);
+  ASSERT_TRUE(want.ok()) << want.status().message();
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  ASSERT_EQ(want->size(), got->size());
+  for (size_t row = 0; row < want->size(); ++row) {
+    const RowResult &one = (*want)[row], &other = (*got)[row];
+    EXPECT_EQ(one.token, other.token) << row;
+    ASSERT_EQ(one.logits.size(), other.logits.size()) << row;
+    EXPECT_EQ(std::memcmp(one.logits.data(), other.logits.data(), one.logits.size_bytes()), 0);
+    ASSERT_EQ(one.top.size(), other.top.size()) << row;
+    for (size_t i = 0; i < one.top.size(); ++i) {
+      EXPECT_EQ(one.top[i].token, other.top[i].token) << row << " " << i;
+      EXPECT_EQ(one.top[i].logit, other.top[i].logit) << row << " " << i;
+    }
+  }
 }
 
 // A context of many spans, of which not all tokens of a step can leave parts at once; its blocks

@@ -29,6 +29,9 @@ constexpr Bug kBugs[] = {
     {219, "every piece of tokens attends from the first place"},
     {220, "a refused launch is forgotten"},
     {221, "a window's table counts from its first entry"},
+    {236, "experts read rows that were not gathered yet"},
+    {237, "every piece's largest logits go to the first place"},
+    {238, "every row is asked for what the first is"},
 };
 
 // One step after a refused launch must tell it.
@@ -48,7 +51,9 @@ std::string Checks() {
   const int lengths[] = {37, 3};
   CompareModel(TinyOss(), lengths, {19}, {});
   CompareFamily("llama");
+  CompareSupers("qwen3moe", kMixedRest);
   CompareRowsInPieces();
+  CompareAsks();
   CompareAttentionInPieces();
   CompareExchangedBlocks();
   CheckRefusedLaunch();

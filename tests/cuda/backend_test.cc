@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "backend_cases.h"
 #include "testing/data.h"
@@ -44,7 +46,13 @@ TEST(CudaBackend, HasTheCpusBitsInEveryFamily) {
   }
 }
 
+TEST(CudaBackend, HasTheCpusBitsWithKQuants) {
+  CompareSupers("llama", kMixedQ4K);
+  CompareSupers("qwen3moe", kMixedRest);
+}
+
 TEST(CudaBackend, TakesRowsInPieces) { CompareRowsInPieces(); }
+TEST(CudaBackend, AnswersWhatRowsAreAskedFor) { CompareAsks(); }
 TEST(CudaBackend, AttendsInPieces) { CompareAttentionInPieces(); }
 TEST(CudaBackend, ExchangesBlocksWithTheCpu) { CompareExchangedBlocks(); }
 
@@ -58,8 +66,52 @@ TEST(CudaBackend, HasTheCpusBitsInPtx) {
   setenv("HEARTH_MOCK_PTX", path.c_str(), 1);
   CompareFamily("llama");
   CompareFamily("gpt-oss");
+  CompareSupers("llama", kMixedQ4K);
   CompareAttentionInPieces();
   unsetenv("HEARTH_MOCK_PTX");
+}
+
+// Launches of one token's step, by the first that cannot be refused.
+int NumLaunches(const Model& model) {
+  int least = 0, most = 200;
+  while (least < most) {
+    const int middle = (least + most) / 2;
+    const MockSettings settings("launch=" + std::to_string(middle));
+    auto gpu = OpenMocked(model, {});
+    EXPECT_TRUE(gpu.ok()) << gpu.status().message();
+    Rng rng(13);
+    const int lengths[] = {1};
+    std::vector<Running> all = Sequences(model, lengths, 16, rng);
+    if (RunStep(**gpu, NextStep(all, 1, 1)).ok()) {
+      most = middle;
+    } else {
+      least = middle + 1;
+    }
+  }
+  return least;
+}
+
+int CostOf(const std::string& what) {
+  std::ifstream file(std::string(HEARTH_SOURCE_DIR) + "/src/cuda/costs.txt");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word, name;
+    int value = 0;
+    if (words >> word >> name >> value && word == "launches" && name == what) return value;
+  }
+  ADD_FAILURE() << "no launches of " << what;
+  return 0;
+}
+
+// Matrices of one input and several formats take a launch each.
+TEST(CudaBackend, LaunchesAsOftenAsCostsTell) {
+  const testing::TempDir dir;
+  dir.Write("dense.gguf", RandomSupers(WideModel("llama", kMixedQ4K), 6));
+  dir.Write("experts.gguf", RandomSupers(WideModel("qwen3moe", kMixedRest), 6));
+  EXPECT_EQ(NumLaunches(LoadedModel(dir.Path("dense.gguf"))),
+            CostOf("around") + 2 * (CostOf("dense") + 1));
+  EXPECT_EQ(NumLaunches(LoadedModel(dir.Path("experts.gguf"))),
+            CostOf("around") + 2 * (CostOf("experts") + 3));
 }
 
 TEST(CudaBackend, RefusesWhatItCannotDo) {
@@ -80,6 +132,10 @@ TEST(CudaBackend, RefusesWhatItCannotDo) {
   StepPlan plan;
   plan.tokens = {model.spec.vocab_size};
   EXPECT_EQ((*gpu)->Begin(plan).code(), Code::kInvalid);
+  plan.tokens.clear();
+  plan.num_rows = 1;
+  plan.asks = {{RowAsk::Kind::kTop, kMaxTop + 1}};
+  EXPECT_THAT((*gpu)->Begin(plan).message(), HasSubstr("a GPU gives 64, or all"));
   EXPECT_EQ((*gpu)->name(), "sm_89");
 }
 

@@ -16,6 +16,8 @@
 #include "cuda/rope.h"
 #include "cuda/route.h"
 #include "cuda/rows.h"
+#include "cuda/supers.h"
+#include "cuda/top.h"
 #include "fibers.h"
 #include "machine.h"
 
@@ -294,6 +296,18 @@ constexpr SourceKernel kKernels[] = {
     Named<MatmulArgs, MatmulKernel<Mxfp4, 4>>("hearth_mxfp4_many"),
     Named<MatmulArgs, MatmulKernel<Q8, 1>>("hearth_q8_few"),
     Named<MatmulArgs, MatmulKernel<Q8, 4>>("hearth_q8_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ2K, 1>>("hearth_q2k_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ2K, 4>>("hearth_q2k_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ3K, 1>>("hearth_q3k_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ3K, 4>>("hearth_q3k_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ4K, 1>>("hearth_q4k_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ4K, 4>>("hearth_q4k_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ5K, 1>>("hearth_q5k_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ5K, 4>>("hearth_q5k_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ6K, 1>>("hearth_q6k_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ6K, 4>>("hearth_q6k_many"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kIq4Xs, 1>>("hearth_iq4xs_few"),
+    Named<MatmulArgs, SuperMatmulKernel<WeightKind::kIq4Xs, 4>>("hearth_iq4xs_many"),
     Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kF32>>("hearth_f32"),
     Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kF16>>("hearth_f16"),
     Named<FloatMatmulArgs, FloatMatmulKernel<WeightKind::kBf16>>("hearth_bf16"),
@@ -301,6 +315,7 @@ constexpr SourceKernel kKernels[] = {
     Named<SortArgs, SortKernel>("hearth_sort"),
     Named<GatherArgs, GatherKernel>("hearth_gather"),
     Named<SumArgs, SumKernel>("hearth_sum"),
+    Named<TopArgs, TopKernel>("hearth_top"),
 };
 
 const SourceKernel* Find(const std::string& name) {

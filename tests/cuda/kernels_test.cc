@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
 
-#include "checks.h"
+#include "machine.h"
+#include "proof/checks.h"
 
 namespace hearth::cuda {
 namespace {
 
 // CI plays the small grid, `slow.cuda` the full one.
-Grid ChosenGrid() {
-  return std::getenv("HEARTH_CUDA_FULL") != nullptr ? Grid::kFull : Grid::kSmall;
+CaseGrid ChosenGrid() {
+  return std::getenv("HEARTH_CUDA_FULL") != nullptr ? CaseGrid::kFull : CaseGrid::kSmall;
 }
 
 class CudaKernels : public ::testing::TestWithParam<Schedule> {};
@@ -23,6 +28,36 @@ TEST_P(CudaKernels, HaveTheBitsOfTheScalarOnes) {
   }
   std::printf("  %s: %lld values compared so far\n", machine->name().c_str(),
               static_cast<long long>(NumCompared()));
+}
+
+// A machine that remembers what it was asked to run.
+class Recorder : public Machine {
+ public:
+  std::string name() const override { return "recorder"; }
+  void Run(const std::string& kernel, const Launch& launch, const void* args, size_t size,
+           const DeviceMemory& memory) override {
+    kernels.insert(kernel);
+    machine_->Run(kernel, launch, args, size, memory);
+  }
+  std::set<std::string> kernels;
+
+ private:
+  const std::unique_ptr<Machine> machine_ = SourceEmulator(Schedule::kForward);
+};
+
+TEST(CudaKernelsList, EveryKernelIsChecked) {
+  std::ifstream file(std::string(HEARTH_SOURCE_DIR) + "/src/cuda/kernels.cu");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::regex name("hearth_[a-z0-9_]+(?=[(])");
+  std::set<std::string> known;
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), name); at != std::sregex_iterator();
+       ++at) {
+    known.insert(at->str());
+  }
+  Recorder recorder;
+  for (const Check& check : kChecks) EXPECT_EQ(check.run(recorder, CaseGrid::kTiny), "");
+  EXPECT_GT(known.size(), 20u);
+  EXPECT_EQ(recorder.kernels, known);
 }
 
 std::string ScheduleName(const ::testing::TestParamInfo<Schedule>& tested) {

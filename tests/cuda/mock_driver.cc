@@ -79,22 +79,31 @@ bool Strikes(const char* name) {
 //   memory=BYTES   of the device (default 256 MiB)
 //   alloc=N        allocation N of the context, of device or pinned memory, finds no memory
 //   launch=N       launch N is refused, and the stream goes on
+//   idle=N         launch N does nothing
 //   crash=N        launch N ends the context: from then on everything fails
 //   copy=N         copy N ends the context
 //   wait=N         wait N ends the context
-// N counts from 0.
-void ReadFaults() {
+//   devices=N      that the driver has (default 1)
+// Other Ns count from 0.
+std::map<std::string, long> ReadSettings() {
+  std::map<std::string, long> settings;
   const char* text = std::getenv("HEARTH_MOCK");
   std::string list = text == nullptr ? "" : text;
   while (!list.empty()) {
     const size_t comma = list.find(','), equals = list.find('=');
     if (equals == std::string::npos) Stop("HEARTH_MOCK: " + list);
-    context->faults[list.substr(0, equals)] = std::strtol(list.c_str() + equals + 1, nullptr, 10);
+    settings[list.substr(0, equals)] = std::strtol(list.c_str() + equals + 1, nullptr, 10);
     list = comma == std::string::npos ? "" : list.substr(comma + 1);
   }
-  const auto memory = context->faults.find("memory");
-  context->memory.Open(memory == context->faults.end() ? size_t{256} << 20
-                                                       : static_cast<size_t>(memory->second));
+  return settings;
+}
+size_t MemoryOf(const std::map<std::string, long>& settings) {
+  const auto memory = settings.find("memory");
+  return memory == settings.end() ? size_t{256} << 20 : static_cast<size_t>(memory->second);
+}
+void ReadFaults() {
+  context->faults = ReadSettings();
+  context->memory.Open(MemoryOf(context->faults));
 }
 
 // Inside a call: alone, on a thread that is bound, in a context that works.
@@ -163,7 +172,9 @@ int cuDriverGetVersion(int* version) {
   return kOk;
 }
 int cuDeviceGetCount(int* count) {
-  *count = 1;
+  const auto settings = ReadSettings();
+  const auto devices = settings.find("devices");
+  *count = devices == settings.end() ? 1 : static_cast<int>(devices->second);
   return is_initialised ? kOk : kNotInitialised;
 }
 int cuDeviceGet(int* device, int index) {
@@ -175,9 +186,16 @@ int cuDeviceGetName(char* name, int size, int) {
   return kOk;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kMajor = 75, kMinor = 76, kShared = 97;
-  if (attribute != kMajor && attribute != kMinor && attribute != kShared) return kInvalid;
-  *value = attribute == kShared ? 99 << 10 : attribute == kMajor ? 8 : 9;
+  // Capability 8.9, shared memory, and for people: processors, the memory's clock and width.
+  static const std::map<int, int> known = {{75, 8}, {76, 9},       {97, 99 << 10},
+                                           {16, 4}, {36, 1000000}, {37, 64}};
+  const auto found = known.find(attribute);
+  if (found == known.end()) return kInvalid;
+  *value = found->second;
+  return kOk;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = MemoryOf(ReadSettings());
   return kOk;
 }
 
@@ -264,6 +282,15 @@ int cuMemAlloc_v2(uint64_t* out, size_t bytes) {
   if (Strikes("alloc")) return kOutOfMemory;
   *out = context->memory.Take(bytes);
   return *out != 0 ? kOk : kOutOfMemory;
+}
+// Memory that the host may touch, too.
+int cuMemAllocManaged(uint64_t* out, size_t bytes, unsigned flags) {
+  const Call call;
+  if (!call.ok()) return call.result();
+  if (bytes == 0 || flags != 1) return kInvalid;
+  if (Strikes("alloc")) return kOutOfMemory;
+  *out = context->memory.TakeManaged(bytes);
+  return kOk;
 }
 int cuMemFree_v2(uint64_t at) {
   const Call call;
@@ -396,7 +423,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
                     static_cast<int>(shared_bytes) <= at->shared_bytes;
   if (!fits) return kInvalid;
   if (Strikes("launch")) return kTooManyResources;
-  const bool crashes = Strikes("crash");
+  const bool crashes = Strikes("crash"), is_idle = Strikes("idle");
   const size_t size = ArgsBytes(at->name);
   const auto* bytes = static_cast<const uint8_t*>(params[0]);
   const std::vector<uint8_t> args(bytes, bytes + size);  // read now, as the real driver does
@@ -405,6 +432,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
   Machine* machine = owner->second->machine.get();
   static_cast<Stream*>(stream)->work.push_back([=, name = at->name] {
     if (crashes) return static_cast<int>(kCrashed);
+    if (is_idle) return static_cast<int>(kOk);
     alignas(16) uint8_t aligned[1024];
     std::memcpy(aligned, args.data(), args.size());
     machine->Run(name, launch, aligned, args.size(), context->memory.ranges());

@@ -49,7 +49,20 @@ uint64_t MockMemory::Take(size_t bytes) {
   return address;
 }
 
+uint64_t MockMemory::TakeManaged(size_t bytes) {
+  auto owner = std::make_unique<uint8_t[]>(bytes + 256);
+  const auto begin = reinterpret_cast<uint64_t>(owner.get());
+  const uint64_t at = begin + (256 - begin % 256) % 256;
+  managed_[at] = std::move(owner);
+  ranges_.Add(at, bytes);
+  return at;
+}
+
 bool MockMemory::Free(uint64_t at) {
+  if (managed_.erase(at) > 0) {
+    ranges_.Remove(at);
+    return true;
+  }
   const auto found = alive_.find(at);
   if (found == alive_.end()) return false;
   used_ -= found->second;

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "machine.h"
@@ -18,8 +19,10 @@ class MockMemory {
   void Open(size_t bytes);
   // 0 when there is no room.
   uint64_t Take(size_t bytes);
+  // Of the host's own memory, which counts for nothing: the host may touch it at any time.
+  uint64_t TakeManaged(size_t bytes);
   bool Free(uint64_t at);
-  size_t num_alive() const { return alive_.size(); }
+  size_t num_alive() const { return alive_.size() + managed_.size(); }
   size_t total_bytes() const { return total_; }
   size_t free_bytes() const { return total_ - used_; }
   const DeviceMemory& ranges() const { return ranges_; }
@@ -44,6 +47,7 @@ class MockMemory {
   size_t space_ = 0, next_ = 0;  // of the address space; addresses are not used twice
   size_t total_ = 0, used_ = 0;
   std::map<uint64_t, size_t> alive_;
+  std::map<uint64_t, std::unique_ptr<uint8_t[]>> managed_;
   DeviceMemory ranges_;
 };
 

@@ -8,7 +8,8 @@
 #include <iterator>
 #include <regex>
 
-#include "checks.h"
+#include "machine.h"
+#include "proof/checks.h"
 #include "ptx_run.h"
 #include "testing/mutants.h"
 
@@ -53,6 +54,20 @@ constexpr Bug kBugs[] = {
     {161, "a NaN is the best expert"},
     {170, "exp rounds twice"},
     {171, "sixteen lanes join in another order"},
+    {222, "a row takes its neighbour's scales"},
+    {223, "the fourth pair of scales is the third"},
+    {224, "minima are added"},
+    {225, "both halves of a block take the first one's scale"},
+    {226, "fifth bits of the wrong quad"},
+    {227, "high sums run on into the next superblock"},
+    {228, "no barrier before a superblock's sums are read"},
+    {229, "third bits of the neighbour line"},
+    {230, "the upper half of IQ4_XS's table is not used"},
+    {231, "a minimum goes to the wrong half"},
+    {232, "equal logits go to the higher token"},
+    {233, "the largest is taken twice"},
+    {234, "a row that is no number has a largest logit"},
+    {235, "superblocks share a scale over the usual strip"},
 };
 
 // One schedule sees some missing barriers, the other way round others.
@@ -60,7 +75,7 @@ std::string SourceChecks() {
   for (const Schedule schedule : {Schedule::kForward, Schedule::kReverse}) {
     const std::unique_ptr<Machine> machine = SourceEmulator(schedule);
     for (const Check& check : kChecks) {
-      const std::string wrong = check.run(*machine, Grid::kTiny);
+      const std::string wrong = check.run(*machine, CaseGrid::kTiny);
       if (!wrong.empty()) return std::string(check.name) + ": " + wrong;
     }
   }
@@ -99,7 +114,7 @@ std::string Replaced(const std::string& text, const std::string& what, const std
 std::string PtxChecks(const std::string& text) {
   PtxMachine machine("mutant", text);
   for (const Check& check : kChecks) {
-    const std::string wrong = check.run(machine, Grid::kTiny);
+    const std::string wrong = check.run(machine, CaseGrid::kTiny);
     if (!wrong.empty()) return std::string(check.name) + ": " + wrong;
   }
   return "";

@@ -6,13 +6,15 @@
 #include <fstream>
 #include <iterator>
 
-#include "checks.h"
+#include "proof/checks.h"
 #include "ptx_run.h"
 
 namespace hearth::cuda {
 namespace {
 
-Grid ChosenGrid() { return std::getenv("HEARTH_CUDA_FULL") != nullptr ? Grid::kFull : Grid::kTiny; }
+CaseGrid ChosenGrid() {
+  return std::getenv("HEARTH_CUDA_FULL") != nullptr ? CaseGrid::kFull : CaseGrid::kTiny;
+}
 
 // What cmake/cuda.cmake left for an architecture; empty when there was no nvcc.
 std::string PtxOf(const std::string& arch) {

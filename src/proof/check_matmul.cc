@@ -4,31 +4,47 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "check_parts.h"
 #include "cuda/matmul.h"
+#include "cuda/supers.h"
+#include "proof/check_parts.h"
 
 namespace hearth::cuda {
 namespace {
 
-using testing::TestMatrix;
+using proof::TestMatrix;
 
 static_assert(sizeof(SpilledBlock) == sizeof(hearth::SpilledBlock) &&
               offsetof(SpilledBlock, w) == offsetof(hearth::SpilledBlock, w) &&
-              kStrip == hearth::kStrip && kPanelRows == hearth::kPanelRows);
+              kStrip == hearth::kStrip && kSuper == hearth::kSuper &&
+              kPanelRows == hearth::kPanelRows);
 
-struct Kernel {
-  const char* name;
-  int tile_tokens;
-  int64_t shared_bytes;
+struct ProductKernel {
+  DType dtype;
+  const char* names[2];     // for few rows, for many
+  int64_t shared_bytes[2];  // likewise
+  int strip;                // columns of activations with one scale
 };
-Kernel KernelFor(DType dtype, bool many) {
-  if (dtype == DType::kQ8_0) {
-    return many ? Kernel{"hearth_q8_many", 4 * kTileTokens, MatmulSharedBytes<Q8, 4>()}
-                : Kernel{"hearth_q8_few", kTileTokens, MatmulSharedBytes<Q8, 1>()};
-  }
-  return many ? Kernel{"hearth_mxfp4_many", 4 * kTileTokens, MatmulSharedBytes<Mxfp4, 4>()}
-              : Kernel{"hearth_mxfp4_few", kTileTokens, MatmulSharedBytes<Mxfp4, 1>()};
+template <WeightKind kKind>
+constexpr ProductKernel SuperKernel(DType dtype, const char* few, const char* many) {
+  return {dtype, {few, many}, {SuperSharedBytes<kKind, 1>(), SuperSharedBytes<kKind, 4>()}, kSuper};
 }
+constexpr ProductKernel kMxfp4Kernel = {
+    DType::kMxfp4,
+    {"hearth_mxfp4_few", "hearth_mxfp4_many"},
+    {MatmulSharedBytes<Mxfp4, 1>(), MatmulSharedBytes<Mxfp4, 4>()},
+    kStrip};
+constexpr ProductKernel kQ8Kernel = {DType::kQ8_0,
+                                     {"hearth_q8_few", "hearth_q8_many"},
+                                     {MatmulSharedBytes<Q8, 1>(), MatmulSharedBytes<Q8, 4>()},
+                                     kStrip};
+constexpr ProductKernel kSuperKernels[] = {
+    SuperKernel<WeightKind::kQ2K>(DType::kQ2_K, "hearth_q2k_few", "hearth_q2k_many"),
+    SuperKernel<WeightKind::kQ3K>(DType::kQ3_K, "hearth_q3k_few", "hearth_q3k_many"),
+    SuperKernel<WeightKind::kQ4K>(DType::kQ4_K, "hearth_q4k_few", "hearth_q4k_many"),
+    SuperKernel<WeightKind::kQ5K>(DType::kQ5_K, "hearth_q5k_few", "hearth_q5k_many"),
+    SuperKernel<WeightKind::kQ6K>(DType::kQ6_K, "hearth_q6k_few", "hearth_q6k_many"),
+    SuperKernel<WeightKind::kIq4Xs>(DType::kIq4Xs, "hearth_iq4xs_few", "hearth_iq4xs_many"),
+};
 
 // A packed matrix on the device: panels, spills, where each panel's spills begin.
 MatmulJob JobOf(const TestMatrix& matrix, DeviceMemory& memory) {
@@ -48,16 +64,13 @@ MatmulJob JobOf(const TestMatrix& matrix, DeviceMemory& memory) {
 
 // Quantised rows of every kind, on the CPU and copied to the device.
 struct Inputs {
-  Inputs(int m, int cols, Rng& rng, DeviceMemory& memory) {
-    const Activations& x = buffer.Shape(m, cols);
+  Inputs(int m, int cols, int strip, Rng& rng, DeviceMemory& memory) {
+    const Activations& x = buffer.Shape(m, cols, strip);
     for (int t = 0; t < m; ++t) {
       ScalarKernels().quantise(RowOfKind(rng, cols, rng.Int(0, kRowKinds - 1)).data(), x, t);
     }
     device = ActRowsLike(x, memory, false);
-    const auto rows = static_cast<size_t>(m);
-    std::copy_n(x.hi, rows * static_cast<size_t>(x.stride), device.hi);
-    std::copy_n(x.lo, rows * static_cast<size_t>(x.stride), device.lo);
-    std::copy_n(x.scale, rows * static_cast<size_t>(x.num_strips), device.scale);
+    CopyRows(x, device);
   }
   ActBuffer buffer;
   ActRows device{};
@@ -72,10 +85,11 @@ std::vector<float> OnCpu(const TestMatrix& matrix, const Activations& x, const f
   return y;
 }
 
-std::string CheckOne(Machine& machine, DType dtype, int rows, int cols, int m, Rng& rng) {
-  const TestMatrix matrix(dtype, rows, cols, rng);
-  DeviceMemory memory;
-  Inputs inputs(m, cols, rng, memory);
+std::string CheckOne(Machine& machine, const ProductKernel& kernel, int rows, int cols, int m,
+                     Rng& rng) {
+  const TestMatrix matrix(kernel.dtype, rows, cols, rng);
+  DeviceMemory memory(machine);
+  Inputs inputs(m, cols, kernel.strip, rng, memory);
   const int64_t stride = int64_t{NumPanels(rows)} * kPanelRows + 16;
   const std::vector<float> bias = rng.Normals(static_cast<int>(stride));
   const bool has_bias = rng.OneIn(2);
@@ -85,36 +99,38 @@ std::string CheckOne(Machine& machine, DType dtype, int rows, int cols, int m, R
   job.bias = has_bias ? memory.Copy(bias) : nullptr;
   job.y = memory.Copy(std::vector<float>(want.size(), -77.0f));
   job.y_stride = stride;
-  const Kernel kernel = KernelFor(dtype, m > kTileTokens);
+  const int many = m > kTileTokens ? 1 : 0, tile = many == 1 ? 4 * kTileTokens : kTileTokens;
   const MatmulArgs args{memory.Copy(&job, 1), inputs.device, m};
-  const int tiles = (m + kernel.tile_tokens - 1) / kernel.tile_tokens;
-  RunKernel(machine, kernel.name, {job.num_panels, 1, tiles, kMatmulThreads, kernel.shared_bytes},
+  RunKernel(machine, kernel.names[many],
+            {job.num_panels, 1, (m + tile - 1) / tile, kMatmulThreads, kernel.shared_bytes[many]},
             args, memory);
   const std::string wrong = FloatsDiffer("y", want.data(), job.y, want.size());
   if (wrong.empty()) return "";
-  return std::to_string(rows) + " x " + std::to_string(cols) + ", m " + std::to_string(m) + ", " +
+  return std::string(kernel.names[many]) + " " + std::to_string(rows) + " x " +
+         std::to_string(cols) + ", m " + std::to_string(m) + ", " +
          std::to_string(matrix.packed.num_spills) + " spills: " + wrong;
 }
 
-std::string CheckFormat(Machine& machine, DType dtype, Grid grid, uint64_t seed) {
+std::string CheckFormat(Machine& machine, const ProductKernel& kernel, CaseGrid grid,
+                        uint64_t seed) {
   Rng rng(seed);
   struct Case {
     int rows, cols, m;
   };
   std::vector<Case> cases = {{16, 32, 1}, {20, 608, 8}, {33, 1184, 3}, {17, 96, 9}};
-  if (grid >= Grid::kSmall) {
+  if (grid >= CaseGrid::kSmall) {
     cases.insert(
         cases.end(),
         {{16, 576, 2}, {40, 2880, 1}, {5, 64, 7}, {24, 288, 16}, {18, 640, 33}, {16, 4096, 4}});
   }
-  if (grid == Grid::kFull) {
+  if (grid == CaseGrid::kFull) {
     for (const int m : {1, 2, 7, 8, 9, 16, 17, 64, 129}) {
       for (const int cols : {32, 544, 576, 1152, 2880}) cases.push_back({rng.Int(1, 70), cols, m});
     }
     cases.push_back({16, 32 * 18 * 17, 2});  // more items than a round holds
   }
   for (const Case& c : cases) {
-    if (std::string wrong = CheckOne(machine, dtype, c.rows, c.cols, c.m, rng); !wrong.empty()) {
+    if (std::string wrong = CheckOne(machine, kernel, c.rows, c.cols, c.m, rng); !wrong.empty()) {
       return wrong;
     }
   }
@@ -123,22 +139,44 @@ std::string CheckFormat(Machine& machine, DType dtype, Grid grid, uint64_t seed)
 
 }  // namespace
 
-std::string CheckMxfp4(Machine& machine, Grid grid) {
-  return CheckFormat(machine, DType::kMxfp4, grid, 111);
+std::string CheckMxfp4(Machine& machine, CaseGrid grid) {
+  return CheckFormat(machine, kMxfp4Kernel, grid, 111);
 }
-std::string CheckQ8(Machine& machine, Grid grid) {
-  return CheckFormat(machine, DType::kQ8_0, grid, 112);
+std::string CheckQ8(Machine& machine, CaseGrid grid) {
+  return CheckFormat(machine, kQ8Kernel, grid, 112);
+}
+
+// More superblocks than a round holds, 8 for few rows and 4 for many.
+std::string CheckSupers(Machine& machine, CaseGrid grid) {
+  Rng rng(114);
+  struct Case {
+    int rows, units, m;
+  };
+  std::vector<Case> cases = {{20, 5, 3}, {17, 5, 9}};
+  if (grid >= CaseGrid::kSmall) cases.insert(cases.end(), {{16, 9, 1}, {33, 1, 8}, {5, 3, 33}});
+  if (grid == CaseGrid::kFull) {
+    for (const int m : {1, 2, 7, 8, 9, 16, 17, 64, 129}) {
+      for (const int units : {1, 2, 4, 11}) cases.push_back({rng.Int(1, 70), units, m});
+    }
+  }
+  for (const ProductKernel& kernel : kSuperKernels) {
+    for (const Case& c : cases) {
+      std::string wrong = CheckOne(machine, kernel, c.rows, c.units * kSuper, c.m, rng);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return "";
 }
 
 // Experts of different sizes in one launch; each takes the rows that a range on the device gives
 // it, one of them none.
-std::string CheckGrouped(Machine& machine, Grid grid) {
+std::string CheckGrouped(Machine& machine, CaseGrid grid) {
   Rng rng(113);
   const std::vector<int32_t> begin = {0, 3, 3, 12, 13};
-  const int m = begin.back(), cols = grid == Grid::kTiny ? 96 : 640;
+  const int m = begin.back(), cols = grid == CaseGrid::kTiny ? 96 : 640;
   const int64_t stride = 80;
-  DeviceMemory memory;
-  Inputs inputs(m, cols, rng, memory);
+  DeviceMemory memory(machine);
+  Inputs inputs(m, cols, kStrip, rng, memory);
   const int32_t* ranges = memory.Copy(begin);
   std::vector<float> want(static_cast<size_t>(stride * m), -77.0f);
   float* y = memory.Copy(want);
@@ -154,11 +192,10 @@ std::string CheckGrouped(Machine& machine, Grid grid) {
     jobs.back().y_stride = stride;
     jobs.back().range = ranges + e;
   }
-  const Kernel kernel = KernelFor(DType::kMxfp4, true);
   const MatmulArgs args{memory.Copy(jobs), inputs.device, m};
-  RunKernel(machine, kernel.name,
-            {5, static_cast<int>(jobs.size()), 1, kMatmulThreads, kernel.shared_bytes}, args,
-            memory);
+  RunKernel(machine, kMxfp4Kernel.names[1],
+            {5, static_cast<int>(jobs.size()), 1, kMatmulThreads, kMxfp4Kernel.shared_bytes[1]},
+            args, memory);
   return FloatsDiffer("grouped y", want.data(), y, want.size());
 }
 

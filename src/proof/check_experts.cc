@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "check_parts.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
+#include "proof/check_parts.h"
 
 namespace hearth::cuda {
 namespace {
 
-using testing::TestMatrix;
+using proof::TestMatrix;
 
 struct FloatKernel {
   DType dtype;
@@ -25,7 +25,7 @@ std::string CheckOneFloat(Machine& machine, const FloatKernel& kernel, int rows,
   const TestMatrix whole(kernel.dtype, rows, cols, rng), part(kernel.dtype, rows + 16, cols, rng);
   const std::vector<int32_t> range = {m / 3, m};
   const int64_t x_stride = cols + 8, y_stride = (rows + 31) / 16 * 16;
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   const std::vector<float> x = RowsOfKinds(rng, m, static_cast<int>(x_stride), 0);
   const std::vector<float> bias = rng.Normals(static_cast<int>(y_stride));
   std::vector<MatmulJob> jobs;
@@ -67,7 +67,7 @@ std::string CheckOneEmbed(Machine& machine, DType dtype, WeightKind kind, int co
   const TestMatrix matrix(dtype, rows, cols, rng);
   const PackedMatrix& w = matrix.packed;
   std::vector<int32_t> tokens = {44, 0, 17, 17, 31};
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   EmbedArgs args{};
   args.tokens = memory.Copy(tokens);
   args.panels = memory.Copy(w.data, static_cast<size_t>(NumPanels(rows) * w.panel_bytes));
@@ -134,33 +134,38 @@ std::string CheckGather(Machine& machine, const Sorted& sorted, int active, Devi
                         const SortArgs& sort, Rng& rng) {
   const auto slots = static_cast<int>(sorted.experts.size()), tokens = slots / active;
   const std::vector<float> h = rng.Normals(tokens * kWidth);
-  ActBuffer from, to;
+  ActBuffer from, to, super_from, super_to;
   const Activations& x = from.Shape(tokens, kWidth);
   const Activations& gathered = to.Shape(slots, kWidth);
+  const Activations& supers = super_from.Shape(tokens, kWidth, kSuper);
+  const Activations& super_gathered = super_to.Shape(slots, kWidth, kSuper);
   for (int t = 0; t < tokens; ++t) {
     ScalarKernels().quantise(&h[static_cast<size_t>(t * kWidth)], x, t);
+    ScalarKernels().quantise(&h[static_cast<size_t>(t * kWidth)], supers, t);
   }
   std::vector<float> rows(static_cast<size_t>(slots * kStride), -77.0f);
   GatherArgs gather{};
   gather.choice_of = sort.choice_of;
   gather.from = ActRowsLike(x, memory, false);
   gather.to = ActRowsLike(gathered, memory, false);
+  gather.super_from = ActRowsLike(supers, memory, false);
+  gather.super_to = ActRowsLike(super_gathered, memory, false);
   gather.from_x = memory.Copy(h);
   gather.to_x = memory.Copy(rows);
   gather.to_stride = kStride;
   gather.active = active;
   gather.d = kWidth;
-  std::copy_n(x.hi, tokens * x.stride, gather.from.hi);
-  std::copy_n(x.lo, tokens * x.stride, gather.from.lo);
-  std::copy_n(x.scale, tokens * x.num_strips, gather.from.scale);
+  CopyRows(x, gather.from);
+  CopyRows(supers, gather.super_from);
   RunKernel(machine, "hearth_gather", {slots, 1, 1, kRowThreads, 0}, gather, memory);
   for (int s = 0; s < slots; ++s) {
     const int token = sorted.choice_of[static_cast<size_t>(s)] / active;
     to.CopyRow(s, from, token);
+    super_to.CopyRow(s, super_from, token);
     std::copy_n(&h[static_cast<size_t>(token * kWidth)], kWidth,
                 &rows[static_cast<size_t>(s * kStride)]);
   }
-  return FirstOf({RowsDiffer(gathered, gather.to),
+  return FirstOf({RowsDiffer(gathered, gather.to), RowsDiffer(super_gathered, gather.super_to),
                   FloatsDiffer("gathered", rows.data(), gather.to_x, rows.size())});
 }
 
@@ -192,7 +197,7 @@ std::string CheckSum(Machine& machine, const Sorted& sorted, int active, DeviceM
 
 std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int active, Rng& rng) {
   const Sorted sorted(tokens, num_experts, active, rng);
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   SortArgs sort{};
   std::string wrong = CheckSort(machine, sorted, memory, sort);
   if (wrong.empty()) wrong = CheckGather(machine, sorted, active, memory, sort, rng);
@@ -202,11 +207,11 @@ std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int a
 
 }  // namespace
 
-std::string CheckFloats(Machine& machine, Grid grid) {
+std::string CheckFloats(Machine& machine, CaseGrid grid) {
   Rng rng(131);
   for (const FloatKernel& kernel : kFloatKernels) {
-    for (const int m : grid == Grid::kFull ? std::vector{1, 3, 8, 9, 17} : std::vector{1, 9}) {
-      for (const int cols : grid == Grid::kTiny ? std::vector{96} : std::vector{32, 288, 640}) {
+    for (const int m : grid == CaseGrid::kFull ? std::vector{1, 3, 8, 9, 17} : std::vector{1, 9}) {
+      for (const int cols : grid == CaseGrid::kTiny ? std::vector{96} : std::vector{32, 288, 640}) {
         std::string wrong = CheckOneFloat(machine, kernel, rng.Int(1, 40), cols, m, rng);
         if (!wrong.empty()) return wrong;
       }
@@ -215,15 +220,19 @@ std::string CheckFloats(Machine& machine, Grid grid) {
   return "";
 }
 
-std::string CheckEmbed(Machine& machine, Grid grid) {
+std::string CheckEmbed(Machine& machine, CaseGrid grid) {
   Rng rng(132);
-  constexpr std::pair<DType, WeightKind> kKinds[] = {{DType::kMxfp4, WeightKind::kMxfp4},
-                                                     {DType::kQ8_0, WeightKind::kQ8},
-                                                     {DType::kF32, WeightKind::kF32},
-                                                     {DType::kF16, WeightKind::kF16},
-                                                     {DType::kBf16, WeightKind::kBf16}};
+  constexpr std::pair<DType, WeightKind> kKinds[] = {
+      {DType::kMxfp4, WeightKind::kMxfp4}, {DType::kQ8_0, WeightKind::kQ8},
+      {DType::kQ2_K, WeightKind::kQ2K},    {DType::kQ3_K, WeightKind::kQ3K},
+      {DType::kQ4_K, WeightKind::kQ4K},    {DType::kQ5_K, WeightKind::kQ5K},
+      {DType::kQ6_K, WeightKind::kQ6K},    {DType::kIq4Xs, WeightKind::kIq4Xs},
+      {DType::kF32, WeightKind::kF32},     {DType::kF16, WeightKind::kF16},
+      {DType::kBf16, WeightKind::kBf16}};
   for (const auto& [dtype, kind] : kKinds) {
-    for (const int cols : grid == Grid::kTiny ? std::vector{608} : std::vector{32, 608, 1184}) {
+    const bool has_supers = kind >= WeightKind::kQ2K && kind <= WeightKind::kIq4Xs;
+    for (int cols : grid == CaseGrid::kTiny ? std::vector{608} : std::vector{32, 608, 1184}) {
+      if (has_supers) cols = (cols + kSuper - 1) / kSuper * kSuper;
       std::string wrong = CheckOneEmbed(machine, dtype, kind, cols, rng);
       if (!wrong.empty()) return wrong;
     }
@@ -231,10 +240,10 @@ std::string CheckEmbed(Machine& machine, Grid grid) {
   return "";
 }
 
-std::string CheckExperts(Machine& machine, Grid grid) {
+std::string CheckExperts(Machine& machine, CaseGrid grid) {
   Rng rng(133);
-  for (const int tokens : grid == Grid::kFull ? std::vector{1, 7, 64} : std::vector{1, 5}) {
-    for (const int n : grid == Grid::kTiny ? std::vector{4} : std::vector{4, 32, 300}) {
+  for (const int tokens : grid == CaseGrid::kFull ? std::vector{1, 7, 64} : std::vector{1, 5}) {
+    for (const int n : grid == CaseGrid::kTiny ? std::vector{4} : std::vector{4, 32, 300}) {
       std::string wrong = CheckOneRouting(machine, tokens, n, 3, rng);
       if (!wrong.empty()) return std::to_string(n) + " experts: " + wrong;
     }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "check_parts.h"
 #include "cpu/kv_memory.h"
 #include "cuda/attend.h"
+#include "proof/check_parts.h"
 
 namespace hearth::cuda {
 namespace {
@@ -83,7 +83,7 @@ std::string CheckOneRope(Machine& machine, const RopeCase& c, Rng& rng) {
   const std::vector<int32_t> tables = {5, 0, 3, 6, 1};
   RopeInputs inputs(c, rng);
 
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   std::memset(kv.pool(0), 0, pool_bytes);
   uint8_t* pool = memory.Copy(kv.pool(0), pool_bytes);
   RopeArgs args = inputs.Args(c, [&](auto& values) { return memory.Copy(values); });
@@ -207,7 +207,7 @@ std::string CheckOneScene(Machine& machine, const AttendCase& c, Rng& rng) {
     max_spans = std::max(
         max_spans, place.position / kSpan - FirstVisible(place.position, c.window) / kSpan + 1);
   }
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   AttendArgs attend{};
   attend.q = memory.Copy(scene.q);
   attend.places = memory.Copy(scene.places);
@@ -246,9 +246,9 @@ std::string CheckOneScene(Machine& machine, const AttendCase& c, Rng& rng) {
 
 }  // namespace
 
-std::string CheckRope(Machine& machine, Grid grid) {
+std::string CheckRope(Machine& machine, CaseGrid grid) {
   Rng rng(121);
-  const int tokens = grid == Grid::kFull ? 17 : 3;
+  const int tokens = grid == CaseGrid::kFull ? 17 : 3;
   for (const RopeCase& c :
        {RopeCase{tokens, 2, 1, 64, 64, false, false}, RopeCase{tokens, 3, 2, 32, 16, true, true},
         RopeCase{tokens, 2, 2, 128, 128, false, true}, RopeCase{2, 1, 1, 256, 64, true, false},
@@ -258,14 +258,14 @@ std::string CheckRope(Machine& machine, Grid grid) {
   return "";
 }
 
-std::string CheckAttention(Machine& machine, Grid grid) {
+std::string CheckAttention(Machine& machine, CaseGrid grid) {
   Rng rng(122);
   std::vector<AttendCase> cases = {
       {16, 2, 1, 0, true, {{0, 1}, {16, 2}, {257, 1}}},
       {64, 4, 1, 0, true, {{800, 1}}},
       {64, 8, 1, 128, true, {{129, 1}}},
   };
-  if (grid >= Grid::kSmall) {
+  if (grid >= CaseGrid::kSmall) {
     cases.insert(cases.end(), {{64, 8, 2, 0, true, {{299, 1}, {14, 2}}},
                                {64, 9, 1, 20, false, {{270, 2}}},
                                {72, 1, 2, 0, false, {{511, 1}, {512, 1}}},
@@ -273,7 +273,7 @@ std::string CheckAttention(Machine& machine, Grid grid) {
                                {128, 4, 1, 300, true, {{700, 1}}},
                                {256, 2, 1, 0, false, {{40, 1}}}});
   }
-  if (grid == Grid::kFull) {
+  if (grid == CaseGrid::kFull) {
     for (const int end : {1, 15, 16, 17, 127, 128, 129, 256, 257, 1023, 4097}) {
       for (const int window : {0, 128}) cases.push_back({64, 8, 1, window, true, {{end - 1, 1}}});
     }

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "check_parts.h"
+#include "proof/check_parts.h"
 
 namespace hearth::cuda {
 namespace {
 
 struct NormCase {
   int rows, d;
-  bool adds, norms, keeps_h, has_sums;
+  bool adds, norms, keeps_h, has_sums, has_supers;
 };
 
 std::string CheckOneNorm(Machine& machine, const NormCase& c, Rng& rng) {
@@ -21,7 +21,7 @@ std::string CheckOneNorm(Machine& machine, const NormCase& c, Rng& rng) {
   std::vector<float> x = RowsOfKinds(rng, c.rows, c.d, rng.Int(0, kRowKinds - 1));
   const std::vector<float> add = rng.Normals(static_cast<int>(add_stride) * c.rows);
   const std::vector<float> gain = rng.Normals(c.d);
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   NormArgs args{};
   args.x = memory.Copy(x);
   args.add = c.adds ? memory.Copy(add) : nullptr;
@@ -30,9 +30,11 @@ std::string CheckOneNorm(Machine& machine, const NormCase& c, Rng& rng) {
   args.add_stride = add_stride;
   args.d = c.d;
   args.eps = 1e-5f;
-  ActBuffer buffer;
+  ActBuffer buffer, super_buffer;
   const Activations& want = buffer.Shape(c.rows, c.d);
+  const Activations& supers = super_buffer.Shape(c.rows, c.d, kSuper);
   args.act = ActRowsLike(want, memory, c.has_sums);
+  if (c.has_supers) args.supers = ActRowsLike(supers, memory, c.has_sums);
   RunKernel(machine, "hearth_norm", {c.rows, 1, 1, kRowThreads, 4 * (c.d + 1)}, args, memory);
   std::vector<float> h(count);
   for (int t = 0; t < c.rows; ++t) {
@@ -42,11 +44,12 @@ std::string CheckOneNorm(Machine& machine, const NormCase& c, Rng& rng) {
     std::copy_n(row, d, h_row);
     if (c.norms) cpu.rms_norm(row, gain.data(), args.eps, c.d, h_row);
     cpu.quantise(h_row, want, t);
+    cpu.quantise(h_row, supers, t);
   }
   const std::string wrong =
       FirstOf({FloatsDiffer("x", x.data(), args.x, count),
                c.keeps_h && c.norms ? FloatsDiffer("h", h.data(), args.h, count) : "",
-               RowsDiffer(want, args.act)});
+               RowsDiffer(want, args.act), c.has_supers ? RowsDiffer(supers, args.supers) : ""});
   if (wrong.empty()) return "";
   return "norm of " + std::to_string(c.rows) + " x " + std::to_string(c.d) + ": " + wrong;
 }
@@ -58,7 +61,7 @@ std::string CheckChosenRows(Machine& machine, Rng& rng) {
   std::vector<float> x = RowsOfKinds(rng, 6, kWidth, 0);
   const std::vector<float> add = rng.Normals(6 * kWidth), gain = rng.Normals(kWidth);
   const std::vector<int32_t> rows = {4, 0, 3};
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   ActBuffer buffer;
   const Activations& want = buffer.Shape(3, kWidth);
   NormArgs args{};
@@ -116,7 +119,7 @@ std::string CheckOneRoute(Machine& machine, int tokens, int n, int active, int m
     if (rng.OneIn(60)) logit = rng.OneIn(2) ? -0.0f : 0.0f;
     if (rng.OneIn(90)) logit = rng.OneIn(2) ? std::nanf("") : -INFINITY;
   }
-  DeviceMemory memory;
+  DeviceMemory memory(machine);
   const auto choices = static_cast<size_t>(tokens * active);
   RouteArgs args{};
   args.logits = memory.Copy(logits);
@@ -144,41 +147,45 @@ std::string CheckOneRoute(Machine& machine, int tokens, int n, int active, int m
 
 }  // namespace
 
-std::string CheckNorm(Machine& machine, Grid grid) {
+std::string CheckNorm(Machine& machine, CaseGrid grid) {
   Rng rng(101);
   std::vector<int> widths = {32, 576, 1184};
-  if (grid >= Grid::kSmall) widths.insert(widths.end(), {64, 288, 544, 608, 1024, 2880});
-  if (grid == Grid::kFull) widths.insert(widths.end(), {96, 1152, 4096, 8192});
+  if (grid >= CaseGrid::kSmall) widths.insert(widths.end(), {64, 288, 544, 608, 1024, 2880});
+  if (grid == CaseGrid::kFull) widths.insert(widths.end(), {96, 1152, 4096, 8192});
   for (const int d : widths) {
-    for (const int rows : grid == Grid::kFull ? std::vector{1, 2, 7, 9, 17} : std::vector{1, 3}) {
+    for (const int rows :
+         grid == CaseGrid::kFull ? std::vector{1, 2, 7, 9, 17} : std::vector{1, 3}) {
       const int mode = rng.Int(0, 3);
-      const NormCase c{rows, d, mode != 1, mode != 2, rng.OneIn(2), rng.OneIn(2)};
+      const NormCase c{rows, d, mode != 1, mode != 2, rng.OneIn(2), rng.OneIn(2), rows > 1};
       if (std::string wrong = CheckOneNorm(machine, c, rng); !wrong.empty()) return wrong;
     }
   }
   // Every kind of row, with everything asked for.
-  if (std::string wrong = CheckOneNorm(machine, {kRowKinds, 640, true, true, true, true}, rng);
+  if (std::string wrong =
+          CheckOneNorm(machine, {kRowKinds, 640, true, true, true, true, true}, rng);
       !wrong.empty()) {
     return wrong;
   }
   return CheckChosenRows(machine, rng);
 }
 
-std::string CheckGlu(Machine& machine, Grid grid) {
+std::string CheckGlu(Machine& machine, CaseGrid grid) {
   Rng rng(102);
   std::vector<int> widths = {32, 608};
-  if (grid >= Grid::kSmall) widths.insert(widths.end(), {576, 1536, 2880});
+  if (grid >= CaseGrid::kSmall) widths.insert(widths.end(), {576, 1536, 2880});
   for (const int d : widths) {
     for (const float limit : {0.0f, 7.0f}) {
-      const int rows = grid == Grid::kFull ? 17 : 3, stride = (d + 15) / 16 * 16;
+      const int rows = grid == CaseGrid::kFull ? 17 : 3, stride = (d + 15) / 16 * 16;
       std::vector<float> gate = RowsOfKinds(rng, rows, stride, rng.Int(0, kRowKinds - 1));
       const std::vector<float> up = rng.Normals(rows * stride, 6.0f);
-      DeviceMemory memory;
-      ActBuffer buffer;
+      DeviceMemory memory(machine);
+      ActBuffer buffer, super_buffer;
       const Activations& want = buffer.Shape(rows, d);
+      const Activations& supers = super_buffer.Shape(rows, d, kSuper);
       GluArgs args{memory.Copy(gate),
                    memory.Copy(up),
                    ActRowsLike(want, memory, true),
+                   ActRowsLike(supers, memory, false),
                    nullptr,
                    stride,
                    d,
@@ -190,11 +197,14 @@ std::string CheckGlu(Machine& machine, Grid grid) {
         float* row = &gate[static_cast<size_t>(t * stride)];
         ScalarKernels().glu(row, &up[static_cast<size_t>(t * stride)], args.alpha, limit, d, row);
         ScalarKernels().quantise(row, want, t);
+        ScalarKernels().quantise(row, supers, t);
         if (args.z == nullptr) continue;
         std::string wrong = FloatsDiffer("z", row, args.z + t * stride, static_cast<size_t>(d));
         if (!wrong.empty()) return wrong;
       }
-      if (std::string wrong = RowsDiffer(want, args.act); !wrong.empty()) {
+      if (std::string wrong =
+              FirstOf({RowsDiffer(want, args.act), RowsDiffer(supers, args.supers)});
+          !wrong.empty()) {
         return "glu of " + std::to_string(d) + ": " + wrong;
       }
     }
@@ -202,9 +212,9 @@ std::string CheckGlu(Machine& machine, Grid grid) {
   return "";
 }
 
-std::string CheckRoute(Machine& machine, Grid grid) {
+std::string CheckRoute(Machine& machine, CaseGrid grid) {
   Rng rng(103);
-  const int tokens = grid == Grid::kFull ? 129 : 9;
+  const int tokens = grid == CaseGrid::kFull ? 129 : 9;
   for (const int n : {4, 32, 33, 128}) {
     for (int mode = 0; mode < 3; ++mode) {
       const int active = std::min(n, n == 128 ? 8 : 4);

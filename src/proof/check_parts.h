@@ -2,17 +2,18 @@
 // What the checks share: rows of activations on the device, inputs with all the corners floats
 // have, comparisons.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "checks.h"
 #include "cpu/kernels.h"
 #include "cpu/matmul_input.h"
 #include "cuda/args.h"
-#include "testing/kernels.h"
+#include "proof/checks.h"
+#include "proof/inputs.h"
 namespace hearth::cuda {
 
-using testing::Rng;
+using proof::Rng;
 
 // Rows as the CPU holds them, and room of the same shape on the device.
 inline ActRows ActRowsLike(const Activations& x, DeviceMemory& memory, bool has_sums) {
@@ -27,7 +28,16 @@ inline ActRows ActRowsLike(const Activations& x, DeviceMemory& memory, bool has_
   out.stride = x.stride;
   out.num_strips = x.num_strips;
   out.num_blocks = x.num_blocks;
+  out.strip = x.strip;
   return out;
+}
+
+// All rows of `x` to the device.
+inline void CopyRows(const Activations& x, const ActRows& to) {
+  const auto rows = static_cast<size_t>(x.m);
+  std::copy_n(x.hi, rows * static_cast<size_t>(x.stride), to.hi);
+  std::copy_n(x.lo, rows * static_cast<size_t>(x.stride), to.lo);
+  std::copy_n(x.scale, rows * static_cast<size_t>(x.num_strips), to.scale);
 }
 
 template <class T>
@@ -43,7 +53,7 @@ std::string BytesDiffer(const char* what, const T* want, const T* got, size_t co
 inline std::string FloatsDiffer(const char* what, const float* want, const float* got,
                                 size_t count) {
   CountCompared(static_cast<int64_t>(count));
-  const std::string wrong = testing::Difference(want, got, count);
+  const std::string wrong = proof::Difference(want, got, count);
   return wrong.empty() ? "" : std::string(what) + " " + wrong;
 }
 
