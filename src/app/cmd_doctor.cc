@@ -45,7 +45,9 @@ Result<std::vector<Check>> AllChecks(const DoctorFlags& flags, const Settings& s
   AddCgroupChecks(files, checks);
   AddKernelChecks(files, checks);
   AddStoreChecks(files, ProcessEnvironment(), checks);
+  if (!flags.quick) AddDiskCheck(ProcessEnvironment(), checks);
   AddConfigChecks(settings, checks);
+  AddTlsChecks(settings, checks);
   if (const int port = PortOf(settings); port > 0) AddPortCheck(port, checks);
   if (!flags.model.empty()) {
     AddModelChecks(flags.model, ProcessEnvironment(), UsableMemoryBytes(), flags.hashes, checks);
@@ -162,7 +164,7 @@ void AddDoctor(CLI::App& app, Command& chosen) {
                    "Compare the model's files with the checksums of their download; reads all of "
                    "them");
   doctor->add_flag("--quick", flags->quick,
-                   "Skip what is measured: the kernels' results and memory bandwidth");
+                   "Skip what is measured: the kernels' results, memory bandwidth and the disk's rate");
   doctor->add_flag("--all", flags->all, "Show what could not be checked, too");
   doctor->add_flag("--strict", flags->strict, "Exit with 1 for warnings, too");
   doctor->add_flag("--json", flags->json, "Print JSON");

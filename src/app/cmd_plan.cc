@@ -12,8 +12,10 @@
 #include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/plan_sample.h"
+#include "app/today.h"
 #include "base/terminal.h"
 #include "plan/plan.h"
+#include "platform/file.h"
 #include "platform/isa.h"
 #include "platform/topology.h"
 #include "platform/usage.h"
@@ -23,7 +25,7 @@ namespace hearth {
 namespace {
 
 struct PlanFlags {
-  std::string model, machine;
+  std::string model, machine, html;
   bool json = false;
   UserLoad load{.users = 0};
   LoadTarget95 target;
@@ -180,6 +182,7 @@ Result<PlanRecord> MakePlan(const PlanFlags& flags) {
   const PlanInput input{
       times, work, kv, kChunk, flags.engine.itl_target_ms * 1e-3, flags.engine.max_sequences};
   AddCases(input, record);
+  AddCurves(input, record);
   AddSettings(input, record);
   AddHelps(input, record);
   HEARTH_TRY(AddLoad(flags, *engine, times, record));
@@ -233,8 +236,8 @@ Status PlanAll(const PlanFlags& flags) {
 
 Status Plan(const PlanFlags& flags) {
   if (flags.model.empty()) {
-    if (!flags.machine.empty() || flags.load.users > 0) {
-      return Error(Code::kInvalid, "--machine and --users need a MODEL");
+    if (!flags.machine.empty() || flags.load.users > 0 || !flags.html.empty()) {
+      return Error(Code::kInvalid, "--machine, --users and --html need a MODEL");
     }
     return PlanAll(flags);
   }
@@ -242,7 +245,12 @@ Status Plan(const PlanFlags& flags) {
     return Error(Code::kInvalid, "--shared %d: expected fewer tokens than --prompt %d",
                  flags.load.shared, flags.load.prompt);
   }
-  HEARTH_ASSIGN(const PlanRecord record, MakePlan(flags));
+  HEARTH_ASSIGN(PlanRecord record, MakePlan(flags));
+  if (!flags.html.empty()) {
+    record.date = TodayUtc();
+    const std::string page = PlanPage(record);
+    HEARTH_TRY(WriteFileAtomically(flags.html, std::as_bytes(std::span(page))));
+  }
   if (flags.json) {
     fmt::print("{}\n", WriteJson(PlanJson(record), 2));
   } else {
@@ -308,6 +316,7 @@ void AddPlan(CLI::App& app, Command& chosen) {
   plan->add_option("--threads", flags->engine.hardware.num_threads,
                    "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  plan->add_option("--html", flags->html, "HTML file for the plan with charts");
   plan->add_flag("--json", flags->json, "Print JSON");
   plan->callback([&chosen, flags] { chosen = [flags] { return Plan(*flags); }; });
 }

@@ -10,6 +10,7 @@
 #include "ask/server_call.h"
 #include "doctor/finding.h"
 #include "doctor/system_files.h"
+#include "http/certificate.h"
 #include "platform/user_folders.h"
 namespace hearth {
 
@@ -25,12 +26,22 @@ void AddStoreChecks(const SystemFiles& files, const Environment& environment,
 // The type of the file system that holds an absolute path, from /proc/self/mountinfo; "" unknown.
 std::string FilesystemOf(const SystemFiles& files, const std::string& path);
 
-// `model` as the command line has it. With `hashes` every file is read and summed.
+// Reads up to 256 MiB of the largest model, for at most a second.
+void AddDiskCheck(const Environment& environment, std::vector<Check>& checks);
+Result<double> DiskReadRate(const std::string& path);  // bytes per second, past the cache
+Finding JudgeDiskRate(double bytes_per_second);
+
+// `model` as the command line has it; opened once, by the first check that needs it. With `hashes`
+// every file is read and summed.
 void AddModelChecks(const std::string& model, const Environment& environment, uint64_t memory_bytes,
                     bool hashes, std::vector<Check>& checks);
 
 // What the configuration says, and who can read the secrets that it names.
 void AddConfigChecks(const Settings& settings, std::vector<Check>& checks);
+
+// The certificate of `hearth serve`: its dates at `now` (seconds since 1970), and its key.
+void AddTlsChecks(const Settings& settings, std::vector<Check>& checks);
+Finding JudgeCertificate(const CertificateDates& dates, int64_t now);
 
 // `port`: what `hearth serve` would listen on.
 void AddPortCheck(int port, std::vector<Check>& checks);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "app/redact.h"
 #include "testing/temp_dir.h"
@@ -73,6 +74,47 @@ TEST(Doctor, AModelThatDoesNotFitIsAFault) {
   const Finding finding = fits(1000);
   EXPECT_EQ(finding.verdict, Verdict::kFault) << finding.found;
   EXPECT_THAT(finding.advice, HasSubstr("smaller model"));
+}
+
+TEST(Doctor, AModelIsOpenedOnce) {
+  const testing::TempDir dir;
+  dir.Write("tiny.gguf", testing::TinyModel("llama").Build());
+  std::vector<Check> checks;
+  AddModelChecks(dir.Path("tiny.gguf"), ProcessEnvironment(), uint64_t{1} << 40, false, checks);
+  EXPECT_EQ(Of(checks, "model.opens").verdict, Verdict::kGood);
+  ASSERT_EQ(::unlink(dir.Path("tiny.gguf").c_str()), 0);
+  EXPECT_NE(Of(checks, "model.fits").verdict, Verdict::kUnknown) << "it is open already";
+  EXPECT_EQ(Of(checks, "model.opens").verdict, Verdict::kGood);
+}
+
+TEST(Doctor, CertificatesExpire) {
+  const int64_t now = 1'800'000'000, day = 86'400;
+  const auto judged = [&](int64_t begins, int64_t ends) {
+    return JudgeCertificate({now + begins * day, now + ends * day}, now);
+  };
+  EXPECT_EQ(judged(-1, 90).verdict, Verdict::kGood);
+  EXPECT_EQ(judged(-1, 90).found, "valid for another 90 days");
+  EXPECT_EQ(judged(-60, 21).verdict, Verdict::kGood);
+  EXPECT_EQ(judged(-60, 20).verdict, Verdict::kWarning);
+  EXPECT_THAT(judged(-60, 20).advice, HasSubstr("renew"));
+  EXPECT_EQ(judged(-60, 0).verdict, Verdict::kFault) << "its last second is over";
+  EXPECT_THAT(judged(-60, -3).found, HasSubstr("expired 3 days ago"));
+  EXPECT_EQ(judged(2, 90).verdict, Verdict::kFault);
+  EXPECT_THAT(judged(2, 90).advice, HasSubstr("clock"));
+}
+
+TEST(Doctor, SlowDisksAreFound) {
+  EXPECT_EQ(JudgeDiskRate(2e9).verdict, Verdict::kGood);
+  EXPECT_EQ(JudgeDiskRate(2e9).found, "2.00 GB/s: a model of 12 GB is read in 6 s");
+  EXPECT_EQ(JudgeDiskRate(120e6).verdict, Verdict::kWarning);
+  EXPECT_THAT(JudgeDiskRate(120e6).advice, HasSubstr("SSD"));
+}
+
+TEST(Doctor, ARateNeedsAFileOfSomeLength) {
+  const testing::TempDir dir;
+  dir.Write("short", "four");
+  EXPECT_FALSE(DiskReadRate(dir.Path("short")).ok());
+  EXPECT_FALSE(DiskReadRate(dir.Path("nothing")).ok());
 }
 
 TEST(Redact, PrivateWordsGoWherever) {

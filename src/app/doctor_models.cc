@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
+#include <optional>
 
 #include "app/doctor_checks.h"
 #include "app/model_argument.h"
@@ -86,30 +88,55 @@ Finding StoreFilesystem(const SystemFiles& files, const Environment& environment
   return Good(type);
 }
 
-Finding Opens(const std::string& given, const Environment& environment) {
-  Result<ModelArgument> argument = FindModelArgument(given, environment);
-  if (!argument.ok()) return Fault(argument.status().message(), "run: hearth list");
-  Result<Model> model = OpenModel(argument->path);
-  if (!model.ok()) {
-    return Fault(model.status().message(),
-                 "the file is damaged, unfinished or of a kind that Hearth does not run: get it "
-                 "again with `hearth pull`");
+// The model that was asked about, opened by the first check that looks at it.
+class GivenModel {
+ public:
+  GivenModel(std::string given, const Environment& environment)
+      : given_(std::move(given)), environment_(environment) {}
+
+  // Null: it does not open, and Opens() says why.
+  const Model* Open() {
+    if (is_tried_) return model_ ? &*model_ : nullptr;
+    is_tried_ = true;
+    Result<ModelArgument> argument = FindModelArgument(given_, environment_);
+    if (!argument.ok()) {
+      problem_ = Fault(argument.status().message(), "run: hearth list");
+      return nullptr;
+    }
+    path_ = argument->path;
+    Result<Model> model = OpenModel(path_);
+    if (!model.ok()) {
+      problem_ = Fault(model.status().message(),
+                       "the file is damaged, unfinished or of a kind that Hearth does not run: "
+                       "get it again with `hearth pull`");
+      return nullptr;
+    }
+    model_ = std::move(*model);
+    return &*model_;
   }
-  return Good(Printf("%s, %s", model->spec.family.c_str(),
-                     HumanBytes(static_cast<uint64_t>(model->file->file_bytes())).c_str()));
-}
 
-// The opened model, for the checks behind Opens, which tells why when it cannot be.
-Result<Model> OpenGiven(const std::string& given, const Environment& environment) {
-  HEARTH_ASSIGN(const ModelArgument argument, FindModelArgument(given, environment));
-  return OpenModel(argument.path);
-}
+  Finding Opens() {
+    const Model* model = Open();
+    if (model == nullptr) return problem_;
+    return Good(Printf("%s, %s", model->spec.family.c_str(),
+                       HumanBytes(static_cast<uint64_t>(model->file->file_bytes())).c_str()));
+  }
+  Finding Fits(uint64_t memory_bytes);
+  Finding Talks();
 
-Finding Fits(const std::string& given, const Environment& environment, uint64_t memory_bytes) {
-  Result<Model> model = OpenGiven(given, environment);
-  if (!model.ok()) return Unknown("the model does not open");
+ private:
+  std::string given_, path_;
+  Environment environment_;
+  std::optional<Model> model_;
+  Finding problem_;
+  bool is_tried_ = false;
+};
+
+Finding GivenModel::Fits(uint64_t memory_bytes) {
+  const Model* model = Open();
+  if (model == nullptr) return Unknown("the model does not open");
   Result<BackendPlan> plan = PlanBackend(*model, BackendOptions{});
-  if (!plan.ok()) return Fault(plan.status().message(), "run: hearth inspect " + given);
+  if (!plan.ok()) return Fault(plan.status().message(), "run: hearth inspect " + given_);
   const auto needed = static_cast<uint64_t>(plan->weight_bytes + plan->step_bytes);
   const std::string found =
       HumanBytes(needed) + " needed of " + HumanBytes(memory_bytes) + ", before any context";
@@ -127,11 +154,10 @@ Finding Fits(const std::string& given, const Environment& environment, uint64_t 
   return Good(found);
 }
 
-Finding Talks(const std::string& given, const Environment& environment) {
-  Result<ModelArgument> argument = FindModelArgument(given, environment);
-  Result<Model> model = OpenGiven(given, environment);
-  if (!argument.ok() || !model.ok()) return Unknown("the model does not open");
-  Result<ModelText> text = OpenModelText(*model, argument->path);
+Finding GivenModel::Talks() {
+  const Model* model = Open();
+  if (model == nullptr) return Unknown("the model does not open");
+  Result<ModelText> text = OpenModelText(*model, path_);
   if (text.ok()) return Good("tokenizer and chat template are there");
   return Fault(text.status().message(),
                "get the model with its tokenizer and chat template: `hearth pull`");
@@ -205,9 +231,10 @@ void AddStoreChecks(const SystemFiles& files, const Environment& environment,
 
 void AddModelChecks(const std::string& model, const Environment& environment, uint64_t memory_bytes,
                     bool hashes, std::vector<Check>& checks) {
-  checks.push_back({"model.opens", [=] { return Opens(model, environment); }});
-  checks.push_back({"model.fits", [=] { return Fits(model, environment, memory_bytes); }});
-  checks.push_back({"model.talks", [=] { return Talks(model, environment); }});
+  const auto given = std::make_shared<GivenModel>(model, environment);
+  checks.push_back({"model.opens", [=] { return given->Opens(); }});
+  checks.push_back({"model.fits", [=] { return given->Fits(memory_bytes); }});
+  checks.push_back({"model.talks", [=] { return given->Talks(); }});
   if (hashes) checks.push_back({"model.checksums", [=] { return Sums(model, environment); }});
 }
 

@@ -134,6 +134,15 @@ Json FitJson(const FitFigures& f) {
                     {"kv_tokens", f.kv_tokens},       {"context", f.context()}};
 }
 
+Json JsonOf(const std::vector<PlannedPoint>& points, const char* at) {
+  JsonArray out;
+  for (const PlannedPoint& p : points) {
+    out.push_back(
+        JsonObject{{at, p.at}, {"tokens_per_second", p.tokens_per_second}, {"seconds", p.seconds}});
+  }
+  return out;
+}
+
 Json LoadPlanJson(const PlanRecord& r) {
   if (!r.load || !r.replicas) return Json();
   JsonObject out{{"users", r.load->users},
@@ -205,6 +214,9 @@ Json PlanJson(const PlanRecord& r) {
                                            {"others", r.others}}},
                     {"fit", FitJson(r.fit)},
                     {"cases", std::move(cases)},
+                    {"curves", JsonObject{{"users", JsonOf(r.by_users, "users")},
+                                          {"depth", JsonOf(r.by_depth, "depth")},
+                                          {"prompt", JsonOf(r.by_prompt, "prompt")}}},
                     {"settings", std::move(settings)},
                     {"helps", std::move(helps)},
                     {"load", LoadPlanJson(r)},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `hearth plan` found, as data: the text and the JSON are two ways to show one record.
+// What `hearth plan` found, as data: text, JSON and page are three ways to show one record.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -31,6 +31,12 @@ struct PlannedCase {
   std::string bound;   // "memory" or "arithmetic"
 };
 
+// A point of a picture: decode of so many users or after so many tokens, or a prompt of so many.
+struct PlannedPoint {
+  int at = 0;
+  double tokens_per_second = 0, seconds = 0;
+};
+
 // A flag of `hearth serve`.
 struct PlannedSetting {
   std::string flag, value, why;
@@ -44,6 +50,7 @@ struct PlannedHelp {
 
 struct PlanRecord {
   std::string hearth, model, family, machine;
+  std::string date;  // for the page; empty: not told
   bool is_here = true;
   std::string isa;
   int layers = 0, sampled_layers = 0;
@@ -53,6 +60,7 @@ struct PlanRecord {
   MachineRates here, rates;  // measured, and those that the figures are for
   FitFigures fit;
   std::vector<PlannedCase> cases;  // empty when it does not fit
+  std::vector<PlannedPoint> by_users, by_depth, by_prompt;
   std::vector<PlannedSetting> settings;
   std::vector<PlannedHelp> helps;
   std::vector<std::string> assumptions;
@@ -62,8 +70,8 @@ struct PlanRecord {
   std::optional<ReplicaPlan> replicas;
 };
 
-// Fills in cases, settings and helps from the times on the machine in question. `work` gives what
-// prompts of other lengths must compute.
+// Fills in cases, curves, settings and helps from the times on the machine in question. `work`
+// gives what prompts of other lengths must compute.
 struct PlanInput {
   const ModelTimes& times;
   const WorkModel& work;
@@ -73,10 +81,12 @@ struct PlanInput {
   int max_sequences = 64;
 };
 void AddCases(const PlanInput& input, PlanRecord& record);
+void AddCurves(const PlanInput& input, PlanRecord& record);
 void AddSettings(const PlanInput& input, PlanRecord& record);
 void AddHelps(const PlanInput& input, PlanRecord& record);
 
 std::string PlanText(const PlanRecord& record);
 Json PlanJson(const PlanRecord& record);
+std::string PlanPage(const PlanRecord& record);  // HTML that loads nothing
 
 }  // namespace hearth

@@ -26,7 +26,10 @@ means that a field is absent.
 
 ## Errors
 
-    {"error": {"message": "...", "type": "...", "param": "the field", "code": "..."}}
+<!-- checked: json -->
+```json
+{"error": {"message": "...", "type": "...", "param": "the field", "code": "..."}}
+```
 
 | status | code | when |
 |---|---|---|

@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from checking import expect, same, work_model
@@ -28,8 +29,14 @@ def rates(found):
     return {case["name"]: case["tokens_per_second"] for case in found["cases"]}
 
 
-def check_here():
-    found = plan("--users", "20", "--prompt", "200", "--reply", "20", "--think", "1")
+def plan_with_page():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan.html"
+        found = plan("--users", "20", "--prompt", "200", "--reply", "20", "--think", "1", "--html", str(path))
+        return found, path.read_text()
+
+
+def check_here(found):
     same((found["schema"], found["version"]), ("hearth.plan", 1), "the schema")
     expect(found["fit"]["fits"] and found["fit"]["problem"] == "", f"it fits: {found['fit']}")
     same(found["model"]["experts"] > 0, True, "the experts")
@@ -51,6 +58,25 @@ def check_here():
             expect(0 < figures[name]["p50"] <= figures[name]["p95"] <= figures[name]["p99"], f"{name}: {figures}")
     expect(load["replicas"] >= 0 and load["users_per_replica"] >= 1, f"replicas: {load}")
     expect(len(found["assumptions"]) >= 3, "what is assumed")
+
+
+def check_page(found, page):
+    """The curves agree with the cases, and the page has its pictures."""
+    curves, known = found["curves"], rates(found)
+    by_users = {point["users"]: point["tokens_per_second"] for point in curves["users"]}
+    for users, name in ((1, "decode, 1 user"), (8, "decode, 8 users"), (32, "decode, 32 users")):
+        same(by_users[users], known[name], f"the curve at {users} users")
+    by_depth = {point["depth"]: point["tokens_per_second"] for point in curves["depth"]}
+    same(by_depth[2048], known["decode, 1 user at 2048 tokens"], "the curve at 2048 tokens")
+    same(curves["depth"][-1]["depth"], found["fit"]["context"], "it ends where the context ends")
+    by_prompt = {point["prompt"]: point["tokens_per_second"] for point in curves["prompt"]}
+    same(by_prompt[512], known["prompt of 512 tokens"], "the curve of prompts")
+    same(page.count("<svg"), 6, "pictures: users, context, prompts, memory, help, load")
+    same(page.count("http"), page.count("http://www.w3.org/2000/svg"), "nothing is loaded")
+    expect("Time to the first token with 20 users" in page and found["machine"]["name"] in page, "what it is of")
+    done = run("--html", "plan.html")
+    same(done.returncode, 1, "a page of no model")
+    expect("--html need a MODEL" in done.stderr, done.stderr)
 
 
 def check_machines():
@@ -81,7 +107,9 @@ def check_text_and_mistakes():
         expect(says in done.stderr, f"{flags}: {done.stderr}")
 
 
-check_here()
+here, its_page = plan_with_page()
+check_here(here)
+check_page(here, its_page)
 check_machines()
 check_text_and_mistakes()
 print("plan: ok")

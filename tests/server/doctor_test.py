@@ -93,6 +93,51 @@ def check_models(home):
     finds(rows, "model.checksums", "unknown", "checksum", "")
 
 
+def make_certificate(home, name, days):
+    """(certificate, key) with a name, valid from now on."""
+    paths = home / f"{name}.pem", home / f"{name}.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-subj", f"/CN={name}", "-days", str(days), "-out", paths[0], "-keyout", paths[1]],
+                   check=True, capture_output=True)
+    paths[1].chmod(0o600)
+    return paths
+
+
+def check_certificates(home, config):
+    """What `hearth serve` is configured with: its dates, its key, who can read that."""
+    def rows_with(certificate, key):
+        config.write_text(f'[serve]\ntls-certificate = "{certificate}"\ntls-key = "{key}"\n')
+        return doctor(home=home)
+
+    good, good_key = make_certificate(home, "good", 365)
+    code, rows, err = rows_with(good, good_key)
+    same(code, 0, f"a certificate in order: {rows} {err}")
+    finds(rows, "tls.certificate", "good", "valid for another", "")
+    finds(rows, "tls.key", "good", "belongs", "")
+    soon, soon_key = make_certificate(home, "soon", 5)
+    code, rows, _ = rows_with(soon, soon_key)
+    finds(rows, "tls.certificate", "warning", "valid for another 4 days", "renew")
+    code, rows, _ = rows_with(good, soon_key)
+    same(code, 1, "another certificate's key")
+    finds(rows, "tls.key", "fault", "is not the key of", "made with")
+    good_key.chmod(0o644)
+    _, rows, _ = rows_with(good, good_key)
+    finds(rows, "config.secrets", "warning", "good.key", "chmod 600")
+    good_key.chmod(0o600)
+    good.write_text("no certificate\n")
+    code, rows, _ = rows_with(good, good_key)
+    same(code, 1, "a damaged certificate")
+    finds(rows, "tls.certificate", "fault", "holds no certificate", "correct the path")
+    _, rows, _ = rows_with(home / "nothing.pem", good_key)
+    finds(rows, "tls.certificate", "fault", "cannot be read", "correct the path")
+    soon_key.write_text("no key\n")
+    _, rows, _ = rows_with(soon, soon_key)
+    finds(rows, "tls.key", "fault", "holds no private key", "made with")
+    config.write_text(f'[serve]\ntls-certificate = "{soon}"\n')
+    _, rows, _ = doctor(home=home)
+    finds(rows, "tls.key", "fault", "only one of", "both")
+
+
 def check_config(home):
     config = home / "config/hearth/hearth.toml"
     config.parent.mkdir(parents=True)
@@ -115,6 +160,7 @@ def check_config(home):
     keys.unlink()
     _, rows, _ = doctor(home=home)
     finds(rows, "config.secrets", "fault", "not there", "correct the path")
+    check_certificates(home, config)
     config.unlink()
     _, rows, _ = doctor(home=home, variables={"HEARTH_SERVE_PROT": "1"})
     finds(rows, "config.files", "warning", "HEARTH_SERVE_PROT", "hearth config show")
