@@ -13,6 +13,7 @@
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
+#include "app/numa_flag.h"
 #include "app/open_model.h"
 #include "app/today.h"
 #include "bench/output.h"
@@ -254,6 +255,7 @@ void AddBench(CLI::App& app, Command& chosen) {
       ->add_option("--threads", flags->hardware.num_threads,
                    "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  AddNuma(*bench, flags->hardware.numa_nodes);
   AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.
   for (CLI::App* sub : bench->get_subcommands({})) {

@@ -8,6 +8,7 @@
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
+#include "app/numa_flag.h"
 #include "app/run_terminal.h"
 #include "app/server_key.h"
 #include "platform/file.h"
@@ -192,6 +193,7 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
       sub.add_option("--threads", chat.hardware.num_threads,
                      "Number of threads; default: one per core that the cgroup allows")
           ->check(Between(1, 1024)),
+      AddNuma(sub, chat.hardware.numa_nodes),
   };
 }
 

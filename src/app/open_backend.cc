@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/backends.h"
+#include "platform/missing.h"
 #include "platform/topology.h"
 
 namespace hearth {
@@ -33,6 +34,7 @@ Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   options.device = IsHost(flags.device) ? "cpu" : flags.device;
   options.isa = flags.isa;
   options.num_threads = flags.num_threads;
+  options.numa_nodes = flags.numa_nodes;
   options.on_progress = ShowProgress;
   return BackendOn(options.device).Complete(options);
 }
@@ -76,7 +78,11 @@ Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPl
                  InGib(static_cast<int64_t>(room)));
   }
   if (!plan.warning.empty()) std::fprintf(stderr, "warning: %s\n", plan.warning.c_str());
-  return BackendOn(plan.options.device).Open(model, plan);
+  auto backend = BackendOn(plan.options.device).Open(model, plan);
+  for (const std::string& sentence : TakeMissing()) {
+    std::fprintf(stderr, "warning: %s\n", sentence.c_str());
+  }
+  return backend;
 }
 
 }  // namespace hearth

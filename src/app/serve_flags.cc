@@ -7,6 +7,7 @@
 #include "app/backends.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
+#include "app/numa_flag.h"
 
 namespace hearth {
 namespace {
@@ -178,6 +179,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
   sub.add_option("--threads", flags.engine.hardware.num_threads,
                  "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  AddNuma(sub, flags.engine.hardware.numa_nodes);
 }
 
 }  // namespace hearth

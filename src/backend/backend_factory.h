@@ -15,12 +15,13 @@ namespace hearth {
 
 // What a caller asks for. What stays empty or 0 is chosen from the machine.
 struct BackendOptions {
-  std::string device;             // "cuda:0"; empty: the factory's only one
-  std::string isa;                // an instruction set or a device's level, by name
-  int num_threads = 0;            // 0: one per core that the cgroup pays for
-  int max_step_tokens = 2048;     // bounds the memory of a step
-  int max_rows = 64;              // of results in a step, likewise
-  bool reserves_kv = false;       // takes all memory for K and V when it opens, not when it is used
+  std::string device;          // "cuda:0"; empty: the factory's only one
+  std::string isa;             // an instruction set or a device's level, by name
+  int num_threads = 0;         // 0: one per core that the cgroup pays for
+  int numa_nodes = 0;          // memory nodes to place weights on; 0: all, 1: as if there were one
+  int max_step_tokens = 2048;  // bounds the memory of a step
+  int max_rows = 64;           // of results in a step, likewise
+  bool reserves_kv = false;    // takes all memory for K and V when it opens, not when it is used
   PhaseTotals* phases = nullptr;  // told where the time of each step goes; outlives the backend
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are arranged
 };
