@@ -14,6 +14,7 @@
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
+#include "app/numa_flag.h"
 #include "app/open_model.h"
 #include "app/today.h"
 #include "bench/output.h"
@@ -256,6 +257,7 @@ void AddBench(CLI::App& app, Command& chosen) {
                    "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
   AddKvType(*bench, flags->hardware.kv_code);
+  AddNuma(*bench, flags->hardware.numa_nodes);
   AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.
   for (CLI::App* sub : bench->get_subcommands({})) {

@@ -96,8 +96,9 @@ void Assume(const Where& where, const PlanSample& sample, PlanRecord& record) {
              100 * kShareOfLabel, sample.rates.stream / sample.rates.threads / 1e9));
   if (other.sockets > 1) {
     out.push_back(
-        Printf("one server over %d sockets gets %.0f %% of that: weights are not placed "
-               "by socket; a server for each socket gets all of its own",
+        Printf("one server over %d sockets gets %.0f %% of that: weights lie by socket, K and V "
+               "on all of them (computed, not measured); where memory holds the model once per "
+               "socket, a server for each behind a balancer serves more users",
                other.sockets, 100 * kShareAcrossSockets));
   }
   if (!other.clock_hz) {
@@ -185,6 +186,8 @@ Result<PlanRecord> MakePlan(const PlanFlags& flags) {
   AddCurves(input, record);
   AddSettings(input, record);
   AddHelps(input, record);
+  record.headline = HeadlineOf(sample.times, times, record.rates, sample.loop,
+                               LoopsPerStep(record.layers, record.n_experts));
   HEARTH_TRY(AddLoad(flags, *engine, times, record));
   Assume(where, sample, record);
   return record;

@@ -9,6 +9,7 @@
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
+#include "app/numa_flag.h"
 #include "app/run_terminal.h"
 #include "app/server_key.h"
 #include "platform/file.h"
@@ -194,6 +195,7 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
       sub.add_option("--threads", chat.hardware.num_threads,
                      "Number of threads; default: one per core that the cgroup allows")
           ->check(Between(1, 1024)),
+      AddNuma(sub, chat.hardware.numa_nodes),
   };
 }
 

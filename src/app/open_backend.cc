@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/backends.h"
+#include "platform/missing.h"
 #include "platform/topology.h"
 
 namespace hearth {
@@ -34,6 +35,7 @@ Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   options.isa = flags.isa;
   options.num_threads = flags.num_threads;
   options.kv_code = flags.kv_code;
+  options.numa_nodes = flags.numa_nodes;
   options.on_progress = ShowProgress;
   return BackendOn(options.device).Complete(options);
 }
@@ -77,7 +79,11 @@ Result<std::unique_ptr<Backend>> OpenBackend(const Model& model, const BackendPl
                  InGib(static_cast<int64_t>(room)));
   }
   if (!plan.warning.empty()) std::fprintf(stderr, "warning: %s\n", plan.warning.c_str());
-  return BackendOn(plan.options.device).Open(model, plan);
+  auto backend = BackendOn(plan.options.device).Open(model, plan);
+  for (const std::string& sentence : TakeMissing()) {
+    std::fprintf(stderr, "warning: %s\n", sentence.c_str());
+  }
+  return backend;
 }
 
 }  // namespace hearth

@@ -15,6 +15,7 @@ struct BackendFlags {
   std::string isa;      // empty: the best this machine has
   int num_threads = 0;  // 0: one per core that the cgroup pays for
   KvCode kv_code = KvCode::kInt16;
+  int numa_nodes = 0;  // as in platform/worker_plan.h
 };
 
 // With progress on a terminal and every choice made; kInvalid for what does not exist.

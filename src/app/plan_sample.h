@@ -6,6 +6,7 @@
 #include "app/open_backend.h"
 #include "bench/work.h"
 #include "model/model.h"
+#include "plan/headline.h"
 #include "plan/machine.h"
 #include "plan/times.h"
 namespace hearth {
@@ -15,6 +16,7 @@ struct PlanSample {
   MachineRates rates;
   double clock_hz = 0;   // from the rate of VNNI; 0: unknown
   bool has_int8 = true;  // false: `rates.int8` is nominal, only good for comparing cores
+  LoopCost loop;         // of the threads here
   int layers = 0;        // that ran
   double seconds = 0;    // that it took
   double others = 0;     // share of the machine that others used meanwhile

@@ -8,6 +8,7 @@
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
+#include "app/numa_flag.h"
 
 namespace hearth {
 namespace {
@@ -180,6 +181,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
   sub.add_option("--threads", flags.engine.hardware.num_threads,
                  "Number of threads; default: one per core that the cgroup allows")
       ->check(Between(1, 1024));
+  AddNuma(sub, flags.engine.hardware.numa_nodes);
 }
 
 }  // namespace hearth

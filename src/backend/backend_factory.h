@@ -18,6 +18,7 @@ struct BackendOptions {
   std::string device;          // "cuda:0"; empty: the factory's only one
   std::string isa;             // an instruction set or a device's level, by name
   int num_threads = 0;         // 0: one per core that the cgroup pays for
+  int numa_nodes = 0;          // memory nodes to place weights on; 0: all, 1: as if there were one
   int max_step_tokens = 2048;  // bounds the memory of a step
   int max_rows = 64;           // of results in a step, likewise
   KvCode kv_code = KvCode::kInt16;

@@ -77,10 +77,12 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOpt
                  "are %d and %d",
                  spec.d_head, spec.n_heads / spec.n_kv_heads, kMaxHeadDim, kMaxGroup);
   }
-  auto pool = std::make_unique<ThreadPool>(options.num_threads);
+  auto pool =
+      std::make_unique<ThreadPool>(PlanWorkersHere(options.num_threads, options.numa_nodes));
   HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks, options.kv_code));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
                 PackedModel::Make(model, *pool, options.on_progress));
+  kv.Interleave(pool->plan().memory);
   if (options.reserves_kv) HEARTH_TRY(kv.Reserve(*pool));
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(
       KernelsOf(options.isa), std::move(pool), std::move(packed), std::move(kv), options));

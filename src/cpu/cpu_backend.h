@@ -10,6 +10,7 @@
 #include "backend/step_phases.h"
 #include "model/model.h"
 #include "platform/isa.h"
+#include "platform/worker_plan.h"
 namespace hearth {
 
 // The door for programs. What follows it is for this room and for tests of its kernels.
@@ -18,6 +19,7 @@ const BackendFactory& CpuBackends();
 struct CpuOptions {
   Isa isa = Isa::kScalar;  // at most BestIsa()
   int num_threads = 1;
+  int numa_nodes = kNumaOff;   // as in worker_plan.h
   std::vector<int> kv_blocks;  // of each group of CpuKvLayout; one number is for every group
   KvCode kv_code = KvCode::kInt16;
   bool reserves_kv = false;    // takes the memory of all blocks at once

@@ -78,6 +78,7 @@ class CpuFactory : public BackendFactory {
     CpuOptions options;
     options.isa = IsaNamed(plan.options.isa).value_or(Isa::kScalar);
     options.num_threads = plan.options.num_threads;
+    options.numa_nodes = plan.options.numa_nodes;
     for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
     options.kv_code = plan.kv.code;
     options.reserves_kv = plan.options.reserves_kv;

@@ -70,9 +70,13 @@ void Forward::PlaceTokens(const StepPlan& plan) {
 
 void Forward::Embed(const StepPlan& plan) {
   float* x = Shaped(x_, num_tokens_, spec_.d_model);
+  const WorkerPlan& workers = pool_.plan();
+  const int panels = NumPanels(model_.embedding().rows);
   EachToken([&](int t, int) {
-    UnpackRow(model_.embedding(), plan.tokens[static_cast<size_t>(t)],
-              x + int64_t{t} * spec_.d_model);
+    const Token token = plan.tokens[static_cast<size_t>(t)];
+    int node = 0;
+    while (workers.edge(panels, node + 1) <= token / kPanelRows) ++node;
+    UnpackRow(PartOn(model_.embedding(), node), token, x + int64_t{t} * spec_.d_model);
   });
 }
 

@@ -73,6 +73,9 @@ struct PackedMatrix {
   int64_t panel_bytes;         // from one panel of 16 rows to the next
   const SpilledBlock* spills;  // kMxfp4: ascending by (row, block)
   int num_spills;
+  // By memory node, for the panels that lie on it: where panel 0 would lie. Null: all are at data.
+  // Kernels read data; PartOn of panels.h makes one node's part a matrix of its own for them.
+  const uint8_t* const* nodes = nullptr;
 };
 
 // y[t, r] = dot(w[r], x[t]) + bias[r] for panels [panel_begin, panel_end) and all m rows of x.

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cpu/kernels.h"
+#include "platform/missing.h"
 
 namespace hearth {
 
@@ -69,6 +70,13 @@ Result<KvMemory> KvMemory::Make(const ModelSpec& spec, std::span<const int> bloc
     memory.buffers_.push_back(std::move(buffer));
   }
   return memory;
+}
+
+void KvMemory::Interleave(std::span<const int> nodes) {
+  if (nodes.size() < 2) return;
+  for (LargeBuffer& buffer : buffers_) {
+    if (!buffer.Prefer(0, buffer.bytes().size(), nodes)) NoteMissing(kNoMemoryNodes);
+  }
 }
 
 Status KvMemory::Reserve(ThreadPool& pool) {

@@ -20,6 +20,10 @@ class KvMemory {
   static Result<KvMemory> Make(const ModelSpec& spec, std::span<const int> blocks,
                                KvCode code = KvCode::kInt16);
 
+  // Before it is used: pages come from these memory nodes in turn, because every node's workers
+  // read every block. Nothing for fewer than two.
+  void Interleave(std::span<const int> nodes);
+
   // Takes all of it from the system now, and not block by block when they are first written.
   Status Reserve(ThreadPool& pool);
 

@@ -31,7 +31,11 @@ Blocks BlocksOf(const MatmulJob& job) {
   return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
 }
 
-int UnitsOf(const MatmulJob& job) { return BlocksOf(job).count * NumPanels(job.w->rows); }
+// The panels of a matrix that belong to a memory node.
+Range NodePanels(const MatmulJob& job, const WorkerPlan& plan, int node) {
+  const int panels = NumPanels(job.w->rows);
+  return {plan.edge(panels, node), plan.edge(panels, node + 1)};
+}
 
 // Panels that a worker takes at once: as many as make sixteen pieces for each, but no more than
 // hide the pick-up. Those of one row run in threes, tiles in pairs.
@@ -51,30 +55,40 @@ void Matmuls::RunOne(const MatmulJob& job) {
 
 void Matmuls::Run() {
   scratch_.resize(static_cast<size_t>(pool_.size()));
+  const WorkerPlan& plan = pool_.plan();
   int num_units = 0, most_rows = 0;
-  for (const MatmulJob& job : jobs_) {
-    num_units += UnitsOf(job);
-    most_rows = std::max(most_rows, job.x.m);
+  ends_.clear();
+  for (int node = 0; node < plan.num_nodes(); ++node) {
+    for (const MatmulJob& job : jobs_) {
+      const Range panels = NodePanels(job, plan, node);
+      num_units += BlocksOf(job).count * (panels.end - panels.begin);
+      most_rows = std::max(most_rows, job.x.m);
+    }
+    ends_.push_back(num_units);
   }
-  pool_.RunBalanced(num_units, GrainOf(most_rows, num_units, pool_.size()),
-                    [&](Range units, int worker) { DoUnits(units, worker); });
+  pool_.RunByNode(ends_, GrainOf(most_rows, num_units, pool_.size()),
+                  [&](Range units, int worker) { DoUnits(units, worker); });
 }
 
 void Matmuls::DoUnits(Range units, int worker) {
-  int before = 0;  // units of earlier jobs
+  const auto node = std::upper_bound(ends_.begin(), ends_.end(), units.begin) - ends_.begin();
+  int before = node > 0 ? ends_[static_cast<size_t>(node - 1)] : 0;  // units of earlier jobs
   for (const MatmulJob& job : jobs_) {
     if (before >= units.end) break;
-    const int panels = NumPanels(job.w->rows);
+    const Range panels = NodePanels(job, pool_.plan(), static_cast<int>(node));
+    const int count = panels.end - panels.begin;
     const Blocks blocks = BlocksOf(job);
-    for (int b = 0; b < blocks.count; ++b, before += panels) {
+    const PackedMatrix w = PartOn(*job.w, static_cast<int>(node));
+    for (int b = 0; b < blocks.count; ++b, before += count) {
       const int begin = std::max(units.begin - before, 0);
-      const int end = std::min(units.end - before, panels);
+      const int end = std::min(units.end - before, count);
       if (begin >= end) continue;
       const int first = b * blocks.rows;
       MatmulJob part = job;
+      part.w = &w;
       part.x = job.x.Rows(first, std::min(blocks.rows, job.x.m - first));
       part.y += first * job.y_stride;
-      Do(part, begin, end, worker);
+      Do(part, panels.begin + begin, panels.begin + end, worker);
     }
   }
 }

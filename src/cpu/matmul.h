@@ -24,12 +24,13 @@ class Matmuls {
   Matmuls(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
   void Clear() { jobs_.clear(); }
   void Add(const MatmulJob& job) { jobs_.push_back(job); }
-  // Runs what was added since Clear. Which worker does which panel changes no bit.
+  // Runs what was added since Clear. Which worker does which panel changes no bit; those of a
+  // memory node do the panels that lie on it.
   void Run();
   void RunOne(const MatmulJob& job);
 
  private:
-  // Units of work: a job's rows in blocks, and in each block all its panels.
+  // Units of work, node by node: a job's rows in blocks, and in each block the node's panels.
   void DoUnits(Range units, int worker);
   void Do(const MatmulJob& job, int panel_begin, int panel_end, int worker);
   void DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker);
@@ -37,6 +38,7 @@ class Matmuls {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   std::vector<MatmulJob> jobs_;
+  std::vector<int> ends_;                // of each memory node's units
   std::vector<Scratch<float>> scratch_;  // one decoded row and one result row per worker
 };
 

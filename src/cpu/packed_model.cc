@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
+#include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "base/byte_reader.h"
 #include "cpu/pack.h"
 #include "cpu/panels.h"
 #include "model/costs.h"
+#include "platform/missing.h"
 #include "tensor/quant.h"
 
 namespace hearth {
@@ -19,19 +22,42 @@ int64_t VectorBytes(const MatView& vector) {
   return vector.present() ? NumPanels(vector.cols) * kPanelRows * int64_t{sizeof(float)} : 0;
 }
 
+// Weights as a packed file has them.
+const WorkerPlan& OneNode() {
+  static const WorkerPlan plan{.cpus = {}, .first = {0, 1}, .memory = {}};
+  return plan;
+}
+
+// Calls body(part, panels, worker) until all panels of a matrix are done, those of a node by its
+// own workers, whose first touch places them where no binding does.
+template <class F>
+void EachNodesPanels(const PackedMatrix& matrix, ThreadPool& pool, F&& body) {
+  const int panels = NumPanels(matrix.rows);
+  std::vector<int> ends;
+  for (int k = 1; k <= pool.plan().num_nodes(); ++k) ends.push_back(pool.plan().edge(panels, k));
+  const int grain = std::max(1, panels / (8 * pool.size()));
+  pool.RunByNode(ends, grain, [&](Range range, int worker) {
+    const auto node = std::upper_bound(ends.begin(), ends.end(), range.begin) - ends.begin();
+    body(PartOn(matrix, static_cast<int>(node)), range, worker);
+  });
+}
+
 }  // namespace
 
-// Walks the weights front to back and says where each one's packed form lies.
+// Walks the weights front to back and says where each one's packed form lies. With several memory
+// nodes, each has a region of the memory, and the panels of a matrix are in order inside it.
 class PackedModel::Builder {
  public:
-  explicit Builder(std::span<const std::byte> weights)
-      : Builder(reinterpret_cast<const uint8_t*>(weights.data()),
-                static_cast<int64_t>(weights.size())) {}
+  Builder(std::span<const std::byte> weights, const WorkerPlan& plan, Regions regions)
+      : plan_(plan),
+        weights_(reinterpret_cast<const uint8_t*>(weights.data())),
+        regions_(std::move(regions)),
+        used_(static_cast<size_t>(plan.num_nodes())) {}
   virtual ~Builder() = default;
   // A vector of one row (norm, bias, sinks) is kept as floats; everything else is a matrix.
   const float* Vector(const MatView& vector) {
     if (!vector.present() || !status_.ok()) return nullptr;
-    const auto* at = reinterpret_cast<const float*>(Take(VectorBytes(vector)));
+    const auto* at = reinterpret_cast<const float*>(Take(VectorBytes(vector), 0));
     status_ = DoVector(vector, at);
     return at;
   }
@@ -42,55 +68,101 @@ class PackedModel::Builder {
     packed.dtype = static_cast<uint8_t>(matrix.dtype);
     packed.rows = matrix.rows;
     packed.cols = matrix.cols;
-    packed.data = Take(PackedBytes(matrix));
     packed.panel_bytes = PanelBytesOf(matrix);
+    if (plan_.num_nodes() == 1) {
+      packed.data = Take(PackedBytes(matrix), 0);
+    } else {
+      TakeByNode(packed);
+    }
     status_ = DoMatrix(matrix, packed);
     return packed;
   }
   Status status() && { return std::move(status_); }
+  // Of matrices on several nodes; the model keeps them.
+  Addresses addresses() && { return std::move(addresses_); }
 
  protected:
-  Builder(const uint8_t* weights, int64_t total) : weights_(weights), total_(total) {}
-  int64_t used() const { return used_; }
-  int64_t total() const { return total_; }
+  // Where node k's panels of so many begin.
+  int edge(int panels, int node) const { return plan_.edge(panels, node); }
+  const std::vector<int64_t>& used_by_node() const { return used_; }
+  int64_t used() const { return std::accumulate(used_.begin(), used_.end(), int64_t{0}); }
+  int64_t total() const { return regions_.back(); }
 
  private:
   virtual Status DoVector(const MatView& vector, const float* at) = 0;
   virtual Status DoMatrix(const MatView& matrix, PackedMatrix& packed) = 0;
-  const uint8_t* Take(int64_t bytes) {
-    const uint8_t* at = weights_ != nullptr ? weights_ + used_ : nullptr;
-    used_ += LineUp(bytes);
-    HEARTH_CHECK(used_ <= total_);
-    return at;
+  const uint8_t* Take(int64_t bytes, int node) {
+    const auto k = static_cast<size_t>(node);
+    const int64_t at = regions_[k] + used_[k];
+    used_[k] += LineUp(bytes);
+    HEARTH_CHECK(regions_[k] + used_[k] <= regions_[k + 1]);
+    return weights_ != nullptr ? weights_ + at : nullptr;
   }
+  void TakeByNode(PackedMatrix& packed) {
+    const int panels = NumPanels(packed.rows), nodes = plan_.num_nodes();
+    auto& at = addresses_.emplace_back(new const uint8_t*[static_cast<size_t>(nodes)]);
+    for (int k = 0; k < nodes; ++k) {
+      const int64_t first = edge(panels, k);
+      const uint8_t* part = Take((edge(panels, k + 1) - first) * packed.panel_bytes, k);
+      // Where panel 0 would lie: an address to count from, never read.
+      const auto origin =
+          reinterpret_cast<uintptr_t>(part) - static_cast<uintptr_t>(first * packed.panel_bytes);
+      at[static_cast<size_t>(k)] = reinterpret_cast<const uint8_t*>(origin);
+    }
+    packed.data = at[0];
+    packed.nodes = at.get();
+  }
+  const WorkerPlan& plan_;
   const uint8_t* weights_;
-  int64_t used_ = 0, total_;
+  Regions regions_;
+  std::vector<int64_t> used_;  // by node
+  Addresses addresses_;
   Status status_;
 };
 
 // Only adds up what the weights will take.
 class PackedModel::Counter : public Builder {
  public:
-  Counter() : Builder(nullptr, std::numeric_limits<int64_t>::max()) {}
-  using Builder::used;
+  explicit Counter(const WorkerPlan& plan) : Builder({}, plan, Endless(plan.num_nodes())) {}
+  using Builder::used_by_node;
 
  private:
+  static Regions Endless(int nodes) {
+    constexpr int64_t kEach = int64_t{1} << 50;
+    Regions regions;
+    for (int k = 0; k <= nodes; ++k) regions.push_back(k * kEach);
+    return regions;
+  }
   Status DoVector(const MatView&, const float*) override { return Status(); }
   Status DoMatrix(const MatView&, PackedMatrix&) override { return Status(); }
 };
 
-int64_t PackedModel::BytesFor(const Model& model) {
-  Counter counter;
+// A node's region begins on a huge page, so that no page belongs to two.
+PackedModel::Regions PackedModel::RegionsFor(const Model& model, const WorkerPlan& plan) {
+  Counter counter(plan);
   PackedModel nowhere(model.spec, {});
   HEARTH_CHECK(nowhere.Build(model, counter).ok());
-  return counter.used();
+  Regions regions = {0};
+  constexpr auto kPage = static_cast<int64_t>(LargeBuffer::kAlignment);
+  for (const int64_t used : counter.used_by_node()) {
+    const bool is_last = regions.size() == counter.used_by_node().size();
+    regions.push_back(regions.back() + (is_last ? used : (used + kPage - 1) / kPage * kPage));
+  }
+  return regions;
 }
+
+int64_t PackedModel::BytesFor(const Model& model) { return RegionsFor(model, OneNode()).back(); }
 
 // Fills the arena from the checkpoint's tensors.
 class PackedModel::Packer : public Builder {
  public:
-  Packer(PackedModel& packed, const Model& model, ThreadPool& pool, const Progress& progress)
-      : Builder(packed.weights_), packed_(packed), model_(model), pool_(pool), progress_(progress) {
+  Packer(PackedModel& packed, const Model& model, ThreadPool& pool, Regions regions,
+         const Progress& progress)
+      : Builder(packed.weights_, pool.plan(), std::move(regions)),
+        packed_(packed),
+        model_(model),
+        pool_(pool),
+        progress_(progress) {
     // When the file's cached pages leave no room for the copy, the kernel makes room by dropping
     // the oldest of them, which are the ones about to be read. Better to drop those just read.
     const uint64_t room = FreeMemoryBytes();
@@ -111,10 +183,10 @@ class PackedModel::Packer : public Builder {
   }
 
   Status DoMatrix(const MatView& matrix, PackedMatrix& packed) override {
-    auto* dst = const_cast<uint8_t*>(packed.data);
     std::vector<std::vector<SpilledBlock>> spills(static_cast<size_t>(pool_.size()));
     std::atomic<bool> plausible{true};
-    pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int worker) {
+    EachNodesPanels(packed, pool_, [&](const PackedMatrix& part, Range range, int worker) {
+      auto* dst = const_cast<uint8_t*>(part.data);
       if (!PackPanels(matrix, range.begin, range.end, dst, spills[static_cast<size_t>(worker)])) {
         plausible = false;
       }
@@ -123,6 +195,7 @@ class PackedModel::Packer : public Builder {
     if (packed.kind == PackKind::kMxfp4) {
       auto all = std::make_unique<std::vector<SpilledBlock>>();
       for (const auto& part : spills) all->insert(all->end(), part.begin(), part.end());
+      std::ranges::sort(*all, {}, [](const SpilledBlock& s) { return std::pair(s.row, s.block); });
       packed.num_spills = static_cast<int>(all->size());
       packed.spills = all->data();
       packed_.spills_.push_back(std::move(all));
@@ -160,8 +233,11 @@ class PackedModel::Packer : public Builder {
 // trust who wrote it.
 class PackedModel::Finder : public Builder {
  public:
-  Finder(const PackedWeights& file, ThreadPool& pool)
-      : Builder(file.weights()), spills_(file.extra()), pool_(pool) {}
+  Finder(PackedModel& packed, const PackedWeights& file, ThreadPool& pool)
+      : Builder(file.weights(), OneNode(), {0, static_cast<int64_t>(file.weights().size())}),
+        packed_(packed),
+        spills_(file.extra()),
+        pool_(pool) {}
   Status Finish() const {
     if (spills_.remaining() == 0) return Status();
     return Error(Code::kCorrupt, "%zu bytes after the last spilled block", spills_.remaining());
@@ -189,6 +265,7 @@ class PackedModel::Finder : public Builder {
                   spills_.Bytes(uint64_t{count} * sizeof(SpilledBlock), "spilled blocks"));
     packed.spills = reinterpret_cast<const SpilledBlock*>(bytes.data());
     packed.num_spills = static_cast<int>(count);
+    packed_.spans_.emplace_back(packed.spills, count);
     const int blocks = packed.cols / kQuantBlock;
     int64_t before = -1;
     for (uint32_t i = 0; i < count; ++i) {
@@ -210,7 +287,43 @@ class PackedModel::Finder : public Builder {
                  static_cast<long long>(used()));
   }
 
+  PackedModel& packed_;
   ByteReader spills_;
+  ThreadPool& pool_;
+};
+
+// Copies what a packed file holds to the nodes.
+class PackedModel::Copier : public Builder {
+ public:
+  Copier(const PackedModel& from, const PackedModel& to, ThreadPool& pool, Regions regions)
+      : Builder(to.weights_, pool.plan(), std::move(regions)),
+        from_(reinterpret_cast<const uint8_t*>(from.weights_.data())),
+        spills_(from.spans_),
+        pool_(pool) {}
+
+ private:
+  Status DoVector(const MatView& vector, const float* at) override {
+    std::memcpy(const_cast<float*>(at), from_, static_cast<size_t>(VectorBytes(vector)));
+    from_ += LineUp(VectorBytes(vector));
+    return Status();
+  }
+  Status DoMatrix(const MatView& matrix, PackedMatrix& packed) override {
+    EachNodesPanels(packed, pool_, [&](const PackedMatrix& part, Range panels, int) {
+      const int64_t begin = panels.begin * part.panel_bytes, end = panels.end * part.panel_bytes;
+      std::memcpy(const_cast<uint8_t*>(part.data) + begin, from_ + begin,
+                  static_cast<size_t>(end - begin));
+    });
+    from_ += LineUp(PackedBytes(matrix));
+    if (packed.kind == PackKind::kMxfp4) {
+      packed.spills = spills_.front().data();
+      packed.num_spills = static_cast<int>(spills_.front().size());
+      spills_ = spills_.subspan(1);
+    }
+    return Status();
+  }
+
+  const uint8_t* from_;
+  std::span<const std::span<const SpilledBlock>> spills_;
   ThreadPool& pool_;
 };
 
@@ -254,13 +367,27 @@ Result<std::unique_ptr<PackedModel>> PackedModel::Make(const Model& model, Threa
   return is_packed ? Adopt(model, pool, progress) : Pack(model, pool, progress);
 }
 
+// Memory for the weights, each node's region bound to it.
+Result<LargeBuffer> PackedModel::MakeArena(const Regions& regions, const WorkerPlan& plan) {
+  HEARTH_ASSIGN(LargeBuffer arena, LargeBuffer::Make(static_cast<size_t>(regions.back())));
+  for (size_t k = 0; k < plan.memory.size(); ++k) {
+    const auto begin = static_cast<size_t>(regions[k]), end = static_cast<size_t>(regions[k + 1]);
+    if (!arena.Prefer(begin, end - begin, {&plan.memory[k], 1})) {
+      NoteMissing(kNoMemoryNodes);
+    }
+  }
+  return arena;
+}
+
 Result<std::unique_ptr<PackedModel>> PackedModel::Pack(const Model& model, ThreadPool& pool,
                                                        const Progress& progress) {
-  HEARTH_ASSIGN(LargeBuffer arena, LargeBuffer::Make(static_cast<size_t>(BytesFor(model))));
+  const Regions regions = RegionsFor(model, pool.plan());
+  HEARTH_ASSIGN(LargeBuffer arena, MakeArena(regions, pool.plan()));
   std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, arena.bytes()));
   packed->arena_.emplace(std::move(arena));
-  Packer packer(*packed, model, pool, progress);
+  Packer packer(*packed, model, pool, regions, progress);
   HEARTH_TRY(packed->Build(model, packer));
+  packed->addresses_ = std::move(packer).addresses();
   return packed;
 }
 
@@ -303,9 +430,26 @@ Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, Thre
   HEARTH_TRY(CheckChunks(file, pool, progress));
   std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, file.weights()));
   packed->file_ = model.file;
-  Finder finder(file, pool);
+  Finder finder(*packed, file, pool);
   HEARTH_TRY(packed->Build(model, finder));
   HEARTH_TRY(finder.Finish());
+  if (pool.plan().num_nodes() > 1) return Spread(model, *packed, pool);
+  return packed;
+}
+
+// A mapped file's pages belong to the system's cache, which no node owns: with several nodes the
+// weights are copied.
+Result<std::unique_ptr<PackedModel>> PackedModel::Spread(const Model& model,
+                                                         const PackedModel& mapped,
+                                                         ThreadPool& pool) {
+  const Regions regions = RegionsFor(model, pool.plan());
+  HEARTH_ASSIGN(LargeBuffer arena, MakeArena(regions, pool.plan()));
+  std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, arena.bytes()));
+  packed->arena_.emplace(std::move(arena));
+  packed->file_ = mapped.file_;  // spilled blocks stay there
+  Copier copier(mapped, *packed, pool, regions);
+  HEARTH_TRY(packed->Build(model, copier));
+  packed->addresses_ = std::move(copier).addresses();
   return packed;
 }
 

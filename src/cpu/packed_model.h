@@ -38,12 +38,16 @@ class PackedModel {
   // Called as packing goes on, with bytes done of all; from the calling thread.
   using Progress = std::function<void(int64_t done, int64_t total)>;
   // Packs a checkpoint into memory of its own, giving each weight's pages back as it goes, so that
-  // the model is never held twice; or checks a packed file and uses it where it is mapped. kCorrupt
-  // for values that are no numbers.
+  // the model is never held twice; or checks a packed file and uses it where it is mapped. With a
+  // pool on several memory nodes, each node's workers place their part of every matrix on it.
+  // kCorrupt for values that are no numbers.
   static Result<std::unique_ptr<PackedModel>> Make(const Model& model, ThreadPool& pool,
                                                    const Progress& progress);
-  // Memory that Make will take, before it does.
+  // Memory that Make will take, before it does: on one node, and where the parts of several begin,
+  // with the end of the last.
   static int64_t BytesFor(const Model& model);
+  using Regions = std::vector<int64_t>;
+  static Regions RegionsFor(const Model& model, const WorkerPlan& plan);
 
   // What a packed file keeps: the memory as it is, and the spilled blocks as WriteSpills gives
   // them.
@@ -61,10 +65,15 @@ class PackedModel {
   class Counter;
   class Packer;
   class Finder;
+  class Copier;
+  using Addresses = std::vector<std::unique_ptr<const uint8_t*[]>>;
+  static Result<LargeBuffer> MakeArena(const Regions& regions, const WorkerPlan& plan);
   static Result<std::unique_ptr<PackedModel>> Pack(const Model& model, ThreadPool& pool,
                                                    const Progress& progress);
   static Result<std::unique_ptr<PackedModel>> Adopt(const Model& model, ThreadPool& pool,
                                                     const Progress& progress);
+  static Result<std::unique_ptr<PackedModel>> Spread(const Model& model, const PackedModel& mapped,
+                                                     ThreadPool& pool);
   PackedModel(ModelSpec spec, std::span<const std::byte> weights)
       : spec_(std::move(spec)), weights_(weights) {}
   Status Build(const Model& model, Builder& builder);
@@ -75,6 +84,8 @@ class PackedModel {
   std::shared_ptr<const WeightFile> file_;
   // Of each MXFP4 matrix, in the order of building; a list so that addresses stay.
   std::vector<std::unique_ptr<std::vector<SpilledBlock>>> spills_;
+  std::vector<std::span<const SpilledBlock>> spans_;  // the same in a mapped file
+  Addresses addresses_;                               // what PackedMatrix::nodes points to
   PackedMatrix embedding_{}, head_{};
   const float* final_norm_ = nullptr;
   std::vector<PackedLayer> layers_;

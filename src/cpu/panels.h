@@ -31,6 +31,13 @@ static constexpr int64_t LineUp(int64_t bytes) { return (bytes + 63) / 64 * 64; 
 static constexpr int NumStrips(int cols) { return (cols + kStrip - 1) / kStrip; }
 static constexpr int NumPanels(int rows) { return (rows + kPanelRows - 1) / kPanelRows; }
 
+// The panels of a matrix that lie on one memory node, as a matrix whose other panels do not exist.
+static inline PackedMatrix PartOn(const PackedMatrix& matrix, int node) {
+  PackedMatrix part = matrix;
+  if (matrix.nodes != nullptr) part.data = matrix.nodes[node];
+  return part;
+}
+
 static constexpr int64_t Mxfp4ShiftsAt(int cols) {
   return LineUp(int64_t{NumStrips(cols)} * kPanelRows);
 }

@@ -35,6 +35,9 @@ class Rooflines {
   double PlainReadBytesPerSecond() { return ReadBytesPerSecond(1); }
   // Each thread reads eight places at once, which keeps more of memory busy: the wall itself.
   double StreamReadBytesPerSecond() { return ReadBytesPerSecond(8); }
+  // Of a loop over all threads in which nobody has anything to do: what each loop of a step costs
+  // beyond its work.
+  double LoopSeconds();
   // Absent when this machine lacks the instructions.
   std::optional<double> VnniOpsPerSecond();
   std::optional<double> AmxOpsPerSecond();

@@ -37,10 +37,12 @@ Finding Quota(const SystemFiles& files) {
   if (!quota) return Good("no limit on processor time");
   const double whole = std::max(1.0, std::floor(*quota));
   if (std::abs(*quota - whole) < 0.01) return Good(Printf("a quota of %.0f processors", whole));
+  // As many threads as Topology::useful_threads takes.
+  const double threads = std::max(1.0, std::floor(*quota + 0.75));
   return Note(Printf("a quota of %.2f processors", *quota),
-              Printf("Hearth uses %.0f threads and leaves the rest unused: a whole number of "
-                     "processors is spent better",
-                     whole));
+              Printf("Hearth uses %.0f threads, and replies stall at the end of each period once "
+                     "they have spent it: a whole number of processors is spent better",
+                     threads));
 }
 
 Finding Throttled(const SystemFiles& files) {

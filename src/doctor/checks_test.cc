@@ -177,7 +177,7 @@ std::vector<Broken> BrokenSettings() {
        "4800 of 6000", "XMP"},
       {"modules.alike", dmi, Module(8192, 4800, 4800) + Module(16384, 4800, 4800), kNote, "differ",
        "equal modules"},
-      {"cgroup.quota", box + "cpu.max", "250000 100000", kNote, "2.50", "2 threads"},
+      {"cgroup.quota", box + "cpu.max", "250000 100000", kNote, "2.50", "3 threads"},
       {"cgroup.throttled", box + "cpu.stat", "nr_periods 100\nnr_throttled 40\n", kWarning, "40 %",
        "raise the quota"},
       {"cgroup.memory", box + "memory.max", "1050000", kWarning, "limit", "smaller model"},

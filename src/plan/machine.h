@@ -30,9 +30,9 @@ struct MachineRates {
 
 // What of the label a stream of reads gets, on machines that were measured: 75 to 85 %.
 inline constexpr double kShareOfLabel = 0.8;
-// One process on several sockets: weights are not placed by socket, so about half of the reads go
-// over the link between them.
-inline constexpr double kShareAcrossSockets = 0.7;
+// One process on several sockets: each reads its own weights, but activations, K and V cross the
+// link between them. Computed, not measured.
+inline constexpr double kShareAcrossSockets = 0.9;
 
 // The rates of a described machine from those measured here with the same kernels: arithmetic by
 // cores and clock (`clock_here`, or 0 when unknown: then as here), memory by its label, and no more

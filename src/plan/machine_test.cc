@@ -74,7 +74,7 @@ TEST(PlanMachine, RatesFollowCoresClockAndChannels) {
   machine.cores = 2;
   EXPECT_DOUBLE_EQ(RatesOf(machine, here, 0).stream, 40e9);  // two cores draw no more than here
   machine = Parsed("2x32 cores, 200 GB/s");
-  EXPECT_DOUBLE_EQ(RatesOf(machine, here, 0).stream, 200e9 * 0.8 * 0.7);
+  EXPECT_DOUBLE_EQ(RatesOf(machine, here, 0).stream, 200e9 * 0.8 * 0.9);
 }
 
 }  // namespace

@@ -127,6 +127,14 @@ Json JsonOf(const MachineRates& rates) {
                     {"int8_operations_per_second", rates.int8}};
 }
 
+Json JsonOf(const Headline& h) {
+  return JsonObject{
+      {"tokens_per_second", h.wanted},        {"bytes_per_token", h.bytes},
+      {"share_of_stream_read", h.read_share}, {"serial_seconds", h.serial_s},
+      {"loop_end_seconds", h.loops_s},        {"least_stream_bytes_per_second", h.least_stream},
+      {"machine_tokens_per_second", h.rate},  {"machine_serial_share", h.serial_share}};
+}
+
 Json FitJson(const FitFigures& f) {
   return JsonObject{{"fits", f.problem.empty()},      {"problem", f.problem},
                     {"usable_bytes", f.usable_bytes}, {"weight_bytes", f.weight_bytes},
@@ -165,6 +173,7 @@ std::string PlanText(const PlanRecord& r) {
   std::string out;
   AddHead(r, out);
   if (!r.cases.empty()) AddTables(r, out);
+  if (r.headline) out += "\nBANDWIDTH\n" + HeadlineText(*r.headline) + "\n";
   AddLoad(r, out);
   out += "\nASSUMED\n";
   for (const std::string& each : r.assumptions) out += "- " + each + "\n";
@@ -219,6 +228,7 @@ Json PlanJson(const PlanRecord& r) {
                                           {"prompt", JsonOf(r.by_prompt, "prompt")}}},
                     {"settings", std::move(settings)},
                     {"helps", std::move(helps)},
+                    {"headline", r.headline ? JsonOf(*r.headline) : Json()},
                     {"load", LoadPlanJson(r)},
                     {"assumptions", std::move(assumptions)}};
 }

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "model/costs.h"
+#include "plan/headline.h"
 #include "plan/load.h"
 #include "plan/machine.h"
 #include "plan/times.h"
@@ -63,6 +64,7 @@ struct PlanRecord {
   std::vector<PlannedPoint> by_users, by_depth, by_prompt;
   std::vector<PlannedSetting> settings;
   std::vector<PlannedHelp> helps;
+  std::optional<Headline> headline;
   std::vector<std::string> assumptions;
   std::optional<UserLoad> load;
   std::optional<LoadTarget95> target;

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "platform/missing.h"
+
 namespace hearth {
 namespace {
 
@@ -54,8 +56,10 @@ Isa Detect() {
   if (!zmm || !Bits(seven.b, {16, 17, 30, 31}) || !Bits(seven.c, {1, 11})) return Isa::kAvx2;
   const bool tiles = (saved & 0x60000) == 0x60000;
   // AMX-TILE 24, AMX-INT8 25.
-  if (!tiles || !Bits(seven.d, {24, 25}) || !TilePermission()) return Isa::kAvx512;
-  return Isa::kAmx;
+  if (!tiles || !Bits(seven.d, {24, 25})) return Isa::kAvx512;
+  if (TilePermission()) return Isa::kAmx;
+  NoteMissing("AMX is refused by the system: prompts are read with AVX-512 instead");
+  return Isa::kAvx512;
 }
 
 }  // namespace

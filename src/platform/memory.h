@@ -27,6 +27,11 @@ class LargeBuffer {
   // the system has none. Thread: any, for different parts at the same time.
   Status Take(size_t offset, size_t num_bytes);
 
+  // Memory of this part, which is not taken yet, comes from a memory node, or page by page from
+  // several in turn; from others when those have none. Whole pages: `offset` is one's start. False
+  // when the system does not do that: then it comes from wherever.
+  bool Prefer(size_t offset, size_t num_bytes, std::span<const int> nodes);
+
  private:
   explicit LargeBuffer(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;

@@ -93,5 +93,20 @@ TEST(SparseBytes, HoldsWhatWasFilledAndNothingElse) {
   EXPECT_EQ(SparseBytes::Make(SIZE_MAX / 2).status().code(), Code::kExhausted);
 }
 
+// Every machine has node 0; no machine has node 900.
+TEST(LargeBuffer, PrefersMemoryNodes) {
+  auto buffer = LargeBuffer::Make(size_t{4} << 20);
+  ASSERT_TRUE(buffer.ok());
+  const int zero = 0, far = 900, impossible = 5000;
+  if (!buffer->Prefer(0, size_t{2} << 20, {&zero, 1})) GTEST_SKIP() << "mbind is refused here";
+  EXPECT_FALSE(buffer->Prefer(0, size_t{2} << 20, {&far, 1}));
+  EXPECT_FALSE(buffer->Prefer(0, size_t{2} << 20, {&impossible, 1}));
+  const int both[] = {0, 0};
+  EXPECT_TRUE(buffer->Prefer(size_t{2} << 20, size_t{2} << 20, both));
+  buffer->bytes()[0] = std::byte{1};  // taken from there, and as good as any
+  EXPECT_TRUE(buffer->Take(0, size_t{4} << 20).ok());
+  EXPECT_EQ(buffer->bytes()[0], std::byte{1});
+}
+
 }  // namespace
 }  // namespace hearth

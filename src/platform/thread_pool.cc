@@ -1,101 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/thread_pool.h"
 
-#include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "base/thread_name.h"
-#include "platform/topology.h"
+#include "platform/futex.h"
+#include "platform/missing.h"
 
 namespace hearth {
 namespace {
 
-// A pause takes some 40 ns on recent cores, so this spins for about 100 us: longer than the
-// serial work between two loops of a step, shorter than anyone would notice at the end of one.
-constexpr int kSpins = 2500;
-// A loop that is waited for this long, and longer than the caller's own share took, has lost a
-// worker to another process. Waking a sleeper costs some 40 us, so after a single such loop the
-// pool must spin again soon: a third of a step of gpt-oss later.
-constexpr auto kPreempted = std::chrono::milliseconds(1);
-constexpr int kCalmLoops = 64;
-
-void Pin(pthread_t thread, int cpu) {
-  if (cpu >= CPU_SETSIZE) return;  // such a machine is left to the system
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(thread, sizeof set, &set);  // a refusal costs speed only
+bool Pin(pthread_t thread, int cpu) {
+  const auto most = static_cast<size_t>(cpu) + 1;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+      CPU_ALLOC(most), [](cpu_set_t* mask) { CPU_FREE(mask); });
+  const size_t bytes = CPU_ALLOC_SIZE(most);
+  CPU_ZERO_S(bytes, set.get());
+  CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
+  return pthread_setaffinity_np(thread, bytes, set.get()) == 0;
 }
 
-int64_t Nanoseconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-}
-
-// Waits until `value` is no longer `old`: spinning first, then asleep.
-template <class T>
-void WaitWhile(const std::atomic<T>& value, T old, int num_spins) {
-  for (int i = 0; i < num_spins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    _mm_pause();
-  }
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
-}
+// A node that is this much behind has lost a processor: then reading its memory from afar is better
+// than waiting.
+constexpr int64_t kFarPatience = 50'000;  // nanoseconds
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) : num_spins_(kSpins) {
-  HEARTH_CHECK(num_threads >= 1);
-  pieces_ = std::make_unique<Pieces[]>(static_cast<size_t>(num_threads));
-  busy_ = std::make_unique<Busy[]>(static_cast<size_t>(num_threads));
-  if (num_threads == 1) return;
-  const std::vector<int> cpus = WorkerCpus(MachineCpus(), AllowedCpus(), num_threads);
+ThreadPool::ThreadPool(WorkerPlan plan) : plan_(std::move(plan)) {
+  seats_ = std::make_unique<Seat[]>(static_cast<size_t>(size()));
+  if (size() == 1) return;
+  const std::vector<int>& cpus = plan_.cpus;
   const bool pins = !cpus.empty();
-  if (!pins) num_spins_ = 0;  // more threads than processors: a spinning one blocks a working one
-  for (int i = 1; i < num_threads; ++i) {
+  if (!pins) most_spin_ = 0;  // more threads than processors: a spinning one blocks a working one
+  caller_spins_ = SpinBudget(most_spin_);
+  for (int i = 1; i < size(); ++i) {
     workers_.emplace_back([this, i] { Work(i); });
-    // The caller, worker 0, is left where the system puts it: it is somebody else's thread. Core 0
-    // is kept free for it.
-    if (pins) Pin(workers_.back().native_handle(), cpus[static_cast<size_t>(i)]);
+    if (pins && !Pin(workers_.back().native_handle(), cpus[static_cast<size_t>(i)])) {
+      NoteMissing("sched_setaffinity is refused: compute threads are not pinned to cores");
+    }
   }
 }
 
 ThreadPool::~ThreadPool() {
   stopping_ = true;
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  loop_.fetch_add(1);  // even, and no loop: stopping_ says so
+  FutexWake(loop_);
   workers_.clear();  // joins, while what the workers look at still exists
 }
 
-void ThreadPool::RunShare(int worker) const noexcept {
+void ThreadPool::RunShare(int share) const {
   const int64_t grains = (int64_t{n_} + grain_ - 1) / grain_;
   const auto edge = [&](int64_t w) {
     return static_cast<int>(std::min<int64_t>(n_, grains * w / size() * grain_));
   };
-  const Range share{edge(worker), edge(worker + 1)};
-  if (share.begin < share.end) call_(body_, share, worker);
+  const Range range{edge(share), edge(share + 1)};
+  if (range.begin < range.end) call_(body_, range, share);
+}
+
+// Its own share first. The shares of others are usually taken by then; if not, their workers are
+// late.
+void ThreadPool::TakeShares(int worker) noexcept {
+  if (only_own_) return RunShare(worker);
+  for (int i = 0; i < size(); ++i) {
+    const int share = (worker + i) % size();
+    std::atomic<uint64_t>& taken = seats_[static_cast<size_t>(share)].taken;
+    if (taken.load(std::memory_order_relaxed) == num_loops_) continue;
+    if (taken.exchange(num_loops_, std::memory_order_relaxed) != num_loops_) RunShare(share);
+  }
 }
 
 ThreadPool::LoopTime ThreadPool::loop_time() const {
   LoopTime time{loops_nanoseconds_, 0};
-  for (int i = 0; i < size(); ++i) time.busy += busy_[static_cast<size_t>(i)].nanoseconds;
+  for (int i = 0; i < size(); ++i) time.busy += seats_[static_cast<size_t>(i)].busy_nanoseconds;
   return time;
 }
 
-void ThreadPool::DealPieces(int count) {
-  for (int64_t w = 0; w < size(); ++w) {
-    const auto begin = static_cast<uint64_t>(count * w / size());
-    const auto end = static_cast<uint64_t>(count * (w + 1) / size());
-    pieces_[static_cast<size_t>(w)].left.store(begin | end << 32, std::memory_order_relaxed);
+void ThreadPool::DealPieces(std::span<const int> ends, int grain) {
+  HEARTH_DCHECK(ends.size() == 1 || static_cast<int>(ends.size()) == plan_.num_nodes());
+  piece_units_ = grain;
+  groups_.clear();
+  for (size_t k = 0; k < ends.size(); ++k) {
+    const Range units{k > 0 ? ends[k - 1] : 0, ends[k]};
+    const Range workers =
+        ends.size() == 1 ? Range{0, size()} : Range{plan_.first[k], plan_.first[k + 1]};
+    groups_.push_back({units, workers});
+    const int64_t pieces = (units.end - units.begin + grain - 1) / grain;
+    const int64_t count = workers.end - workers.begin;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto begin = static_cast<uint64_t>(pieces * i / count);
+      const auto end = static_cast<uint64_t>(pieces * (i + 1) / count);
+      seats_[static_cast<size_t>(workers.begin + i)].pieces.store(begin | end << 32,
+                                                                  std::memory_order_relaxed);
+    }
   }
 }
 
+Range ThreadPool::NextPieceOf(Range owners, int worker) {
+  const int count = owners.end - owners.begin;
+  const bool is_own = worker >= owners.begin && worker < owners.end;
+  for (int i = 0; i < count; ++i) {
+    const int owner =
+        is_own ? owners.begin + (worker - owners.begin + i) % count : owners.begin + i;
+    const int piece = TakePiece(owner, owner == worker);
+    if (piece < 0) continue;
+    const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) {
+      return owner >= g.workers.begin && owner < g.workers.end;
+    });
+    const int begin = group->units.begin + piece * piece_units_;
+    return {begin, std::min(begin + piece_units_, group->units.end)};
+  }
+  return {0, 0};
+}
+
+bool ThreadPool::HasPieces(Range owners) const {
+  for (int w = owners.begin; w < owners.end; ++w) {
+    const uint64_t left = seats_[static_cast<size_t>(w)].pieces.load(std::memory_order_relaxed);
+    if (static_cast<uint32_t>(left) < static_cast<uint32_t>(left >> 32)) return true;
+  }
+  return false;
+}
+
+Range ThreadPool::NextPiece(int worker) {
+  for (const Group& group : groups_) {
+    if (worker < group.workers.begin || worker >= group.workers.end) continue;
+    const Range piece = NextPieceOf(group.workers, worker);
+    if (piece.begin < piece.end || groups_.size() == 1) return piece;
+  }
+  // The caller's share alone looks after the others: it has to wait for them anyway.
+  if (worker != 0) return {0, 0};
+  const int64_t start = SteadyNanoseconds();
+  const Range all{0, size()};
+  while (HasPieces(all) && SteadyNanoseconds() - start < kFarPatience) _mm_pause();
+  return NextPieceOf(all, worker);
+}
+
 int ThreadPool::TakePiece(int owner, bool first) {
-  std::atomic<uint64_t>& left = pieces_[static_cast<size_t>(owner)].left;
+  std::atomic<uint64_t>& left = seats_[static_cast<size_t>(owner)].pieces;
   uint64_t seen = left.load(std::memory_order_relaxed);
   for (;;) {
     const auto begin = static_cast<uint32_t>(seen), end = static_cast<uint32_t>(seen >> 32);
@@ -107,57 +152,85 @@ int ThreadPool::TakePiece(int owner, bool first) {
   }
 }
 
+uint32_t ThreadPool::WaitForLoop(uint32_t seen, SpinBudget& spins) {
+  uint32_t now = 0;
+  const auto has_new = [&] {
+    now = loop_.load();
+    return (now & ~1u) != seen;
+  };
+  if (!spins.Spin(has_new)) {
+    const int64_t start = SteadyNanoseconds();
+    num_asleep_.fetch_add(1);  // before the kernel looks at loop_ again; RunErased reads it after
+    while (!has_new()) FutexWait(loop_, now);
+    num_asleep_.fetch_sub(1);
+    spins.Learn(SteadyNanoseconds() - start);
+  }
+  return stopping_ ? 0 : now & ~1u;
+}
+
+// The worker writes `inside` and then reads loop_, the caller writes loop_ and then reads `inside`,
+// all sequentially consistent: one of them sees the other.
+bool ThreadPool::Enter(int worker, uint32_t loop) {
+  seats_[static_cast<size_t>(worker)].inside.store(loop);
+  return loop_.load() == loop;
+}
+
+void ThreadPool::Leave(int worker) {
+  std::atomic<uint32_t>& inside = seats_[static_cast<size_t>(worker)].inside;
+  if ((inside.exchange(0) & 1) != 0) FutexWake(inside, 1);
+}
+
+void ThreadPool::WaitUntilOutside(int worker, uint32_t loop) {
+  std::atomic<uint32_t>& inside = seats_[static_cast<size_t>(worker)].inside;
+  if (caller_spins_.Spin([&] { return inside.load() != loop; })) return;
+  const int64_t start = SteadyNanoseconds();
+  uint32_t expected = loop;
+  if (inside.compare_exchange_strong(expected, loop | 1)) {
+    while (inside.load() == (loop | 1)) FutexWait(inside, loop | 1);
+  }
+  caller_spins_.Learn(SteadyNanoseconds() - start);
+}
+
 void ThreadPool::Work(int worker) {
   NameThread("compute");
-  uint32_t seen = 0;
-  for (;;) {
-    WaitWhile(epoch_, seen, num_spins_.load(std::memory_order_relaxed));
-    seen = epoch_.load(std::memory_order_acquire);
-    if (stopping_) return;
-    if (counts_time_) {
-      const auto start = std::chrono::steady_clock::now();
-      RunShare(worker);
-      busy_[static_cast<size_t>(worker)].nanoseconds +=
-          Nanoseconds(std::chrono::steady_clock::now() - start);
-    } else {
-      RunShare(worker);
+  SpinBudget spins(most_spin_);
+  uint32_t loop = 0;
+  while ((loop = WaitForLoop(loop, spins)) != 0) {
+    if (Enter(worker, loop)) {
+      const int64_t start = counts_time_ ? SteadyNanoseconds() : 0;
+      TakeShares(worker);
+      if (counts_time_) {
+        seats_[static_cast<size_t>(worker)].busy_nanoseconds += SteadyNanoseconds() - start;
+      }
     }
-    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_busy_.notify_one();
+    Leave(worker);
   }
 }
 
-void ThreadPool::RunErased(int n, int grain, Call call, void* body) {
+void ThreadPool::RunErased(int n, int grain, bool only_own, Call call, void* body) {
   HEARTH_DCHECK(n >= 0 && grain >= 1);
-  call_ = call;
-  body_ = body;
-  n_ = n;
-  grain_ = grain;
   if (workers_.empty() || n <= grain) {
     // Too little to share: worker 0 has it all, as the split would say anyway for one grain.
     if (n > 0) call(body, Range{0, n}, 0);
     return;
   }
-  num_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
-  const auto start = std::chrono::steady_clock::now();
-  RunShare(0);
-  const auto done = std::chrono::steady_clock::now();
-  for (int busy = num_busy_.load(std::memory_order_acquire); busy != 0;
-       busy = num_busy_.load(std::memory_order_acquire)) {
-    WaitWhile(num_busy_, busy, num_spins_.load(std::memory_order_relaxed));
-  }
-  if (calm_loops_ > 0 && --calm_loops_ == 0) num_spins_ = kSpins;
-  const auto end = std::chrono::steady_clock::now();
-  if (counts_time_) {
-    busy_[0].nanoseconds += Nanoseconds(done - start);
-    loops_nanoseconds_ += Nanoseconds(end - start);
-  }
-  const auto waited = end - done;
-  if (num_spins_ > 0 && waited > kPreempted && waited > done - start) {
-    calm_loops_ = kCalmLoops;
-    num_spins_ = 0;
-  }
+  call_ = call;
+  body_ = body;
+  n_ = n;
+  grain_ = grain;
+  only_own_ = only_own;
+  ++num_loops_;
+  // Loops are numbered 2, 4, 6, ...; 0 means none, also after two thousand million of them.
+  const uint32_t last = loop_.load(std::memory_order_relaxed);
+  const uint32_t loop = last + 1 != 0 ? last + 1 : 2;
+  const int64_t start = counts_time_ ? SteadyNanoseconds() : 0;
+  loop_.store(loop);
+  if (num_asleep_.load() > 0) FutexWake(loop_);
+  TakeShares(0);
+  loop_.store(loop + 1);  // whoever has not entered by now finds it closed
+  if (counts_time_) seats_[0].busy_nanoseconds += SteadyNanoseconds() - start;
+  for (int worker = 1; worker < size(); ++worker) WaitUntilOutside(worker, loop);
+  if (counts_time_) loops_nanoseconds_ += SteadyNanoseconds() - start;
 }
 
 }  // namespace hearth

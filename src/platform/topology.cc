@@ -34,19 +34,57 @@ Machine LoadMachine(unsigned long flags) {
   return owned;
 }
 
-std::vector<CpuPlace> ReadMachineCpus() {
+using CpuSet = std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)>;
+
+// The smallest node with memory that the processor belongs to. Processors of a node without memory
+// (an empty socket) belong to the first that has some.
+int NodeOf(hwloc_topology_t machine, unsigned cpu) {
+  hwloc_obj_t best = nullptr, any = nullptr;
+  for (hwloc_obj_t node = nullptr;
+       (node = hwloc_get_next_obj_by_type(machine, HWLOC_OBJ_NUMANODE, node)) != nullptr;) {
+    if (node->attr->numanode.local_memory == 0) continue;
+    if (any == nullptr) any = node;
+    if (hwloc_bitmap_isset(node->cpuset, cpu) == 0) continue;
+    if (best == nullptr || hwloc_bitmap_weight(node->cpuset) < hwloc_bitmap_weight(best->cpuset)) {
+      best = node;
+    }
+  }
+  if (best == nullptr) best = any;
+  return best == nullptr ? 0 : static_cast<int>(best->os_index);
+}
+
+// hwloc ranks kinds of cores by their speed; 0 for all where there is one kind.
+int SpeedOf(hwloc_topology_t machine, unsigned cpu) {
+  const int kinds = hwloc_cpukinds_get_nr(machine, 0);
+  const CpuSet set(hwloc_bitmap_alloc(), hwloc_bitmap_free);
+  for (int kind = 0; kind < kinds; ++kind) {
+    int rank = 0;
+    if (hwloc_cpukinds_get_info(machine, static_cast<unsigned>(kind), set.get(), &rank, nullptr,
+                                nullptr, 0) == 0 &&
+        rank > 0 && hwloc_bitmap_isset(set.get(), cpu) != 0) {
+      return rank;
+    }
+  }
+  return 0;
+}
+
+std::vector<CpuPlace> CpusOf(hwloc_topology_t machine) {
   std::vector<CpuPlace> cpus;
-  // The caller's binding is neither asked nor changed: the answer is for every thread.
-  const Machine machine = LoadMachine(HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
-  if (!machine) return cpus;
-  const int count = hwloc_get_nbobjs_by_type(machine.get(), HWLOC_OBJ_PU);
+  const int count = hwloc_get_nbobjs_by_type(machine, HWLOC_OBJ_PU);
   for (int i = 0; i < count; ++i) {
-    hwloc_obj_t cpu = hwloc_get_obj_by_type(machine.get(), HWLOC_OBJ_PU, static_cast<unsigned>(i));
-    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(machine.get(), HWLOC_OBJ_CORE, cpu);
+    hwloc_obj_t cpu = hwloc_get_obj_by_type(machine, HWLOC_OBJ_PU, static_cast<unsigned>(i));
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(machine, HWLOC_OBJ_CORE, cpu);
     if (core == nullptr) continue;  // then it counts as a core
-    cpus.push_back({static_cast<int>(cpu->os_index), static_cast<int>(core->logical_index)});
+    cpus.push_back({static_cast<int>(cpu->os_index), static_cast<int>(core->logical_index),
+                    NodeOf(machine, cpu->os_index), SpeedOf(machine, cpu->os_index)});
   }
   return cpus;
+}
+
+std::vector<CpuPlace> ReadMachineCpus() {
+  // The caller's binding is neither asked nor changed: the answer is for every thread.
+  const Machine machine = LoadMachine(HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING);
+  return machine ? CpusOf(machine.get()) : std::vector<CpuPlace>();
 }
 
 void CountCoresAndNodes(Topology& found) {
@@ -101,7 +139,7 @@ void ReadLimits(Topology& found) {
 
 int Topology::useful_threads() const {
   if (!cpu_quota) return num_cores;
-  return std::clamp(static_cast<int>(std::min(*cpu_quota, 1e6)), 1, num_cores);
+  return std::clamp(static_cast<int>(std::min(*cpu_quota, 1e6) + 0.75), 1, num_cores);
 }
 
 uint64_t Topology::usable_memory_bytes() const {
@@ -129,35 +167,25 @@ const std::vector<CpuPlace>& MachineCpus() {
   return cpus;
 }
 
-std::vector<int> WorkerCpus(std::span<const CpuPlace> machine, std::span<const int> allowed,
-                            int num_workers) {
-  if (num_workers > static_cast<int>(allowed.size())) return {};
-  std::map<int, int> core_of;
-  for (const CpuPlace& place : machine) core_of[place.cpu] = place.core;
-  std::vector<int> ascending(allowed.begin(), allowed.end());
-  std::sort(ascending.begin(), ascending.end());
-  // Sorted by how many siblings come before it, then by its core's place in line.
-  struct Seat {
-    int sibling, core_place, cpu;
-    auto operator<=>(const Seat&) const = default;
-  };
-  std::vector<Seat> seats;
-  struct Core {
-    int place, num_seated;
-  };
-  // No core of the machine has a negative number, so an unknown processor's is its own.
-  std::map<int, Core> cores;
-  for (const int cpu : ascending) {
-    const auto known = core_of.find(cpu);
-    const int core = known == core_of.end() ? -1 - cpu : known->second;
-    const int place = static_cast<int>(cores.size());
-    Core& its = cores.try_emplace(core, Core{place, 0}).first->second;
-    seats.push_back({its.num_seated++, its.place, cpu});
+std::vector<CpuPlace> DescribedCpus(const std::string& description, std::span<const int> slow) {
+  hwloc_topology_t made = nullptr;
+  if (hwloc_topology_init(&made) != 0) return {};
+  const Machine machine(made, hwloc_topology_destroy);
+  const bool is_xml = description.starts_with('<');
+  if ((is_xml ? hwloc_topology_set_xmlbuffer(made, description.c_str(),
+                                             static_cast<int>(description.size()) + 1)
+              : hwloc_topology_set_synthetic(made, description.c_str())) != 0) {
+    return {};
   }
-  std::sort(seats.begin(), seats.end());
-  std::vector<int> cpus;
-  for (int i = 0; i < num_workers; ++i) cpus.push_back(seats[static_cast<size_t>(i)].cpu);
-  return cpus;
+  if (hwloc_topology_load(made) != 0) return {};
+  if (!slow.empty()) {
+    const CpuSet kind(hwloc_bitmap_alloc(), hwloc_bitmap_free);
+    for (const int cpu : slow) hwloc_bitmap_set(kind.get(), static_cast<unsigned>(cpu));
+    hwloc_cpukinds_register(made, kind.get(), 0, 0, nullptr, 0);
+    hwloc_bitmap_andnot(kind.get(), hwloc_topology_get_topology_cpuset(made), kind.get());
+    hwloc_cpukinds_register(made, kind.get(), 1, 0, nullptr, 0);
+  }
+  return CpusOf(made);
 }
 
 Topology ReadTopology() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 namespace hearth {
 
@@ -17,7 +18,8 @@ struct Topology {
   // The tightest of our cgroup, its parents, and what is left of the address space (ulimit -v).
   std::optional<uint64_t> memory_limit_bytes;
 
-  // One thread per core, and no more than the quota pays for: a throttled thread holds up a step.
+  // One thread per core, and as many as the quota pays for. A fraction of a thread counts as one
+  // from a quarter on: its share of the time is more than a second thread costs.
   int useful_threads() const;
   // What a plan may count on.
   uint64_t usable_memory_bytes() const;
@@ -26,21 +28,21 @@ struct Topology {
 // Never fails: what cannot be found out keeps its default. Takes some milliseconds.
 Topology ReadTopology();
 
-// A logical processor, and which core it is a part of: siblings have the same.
+// A logical processor, and where it is.
 struct CpuPlace {
-  int cpu = 0, core = 0;
+  int cpu = 0;
+  int core = 0;   // siblings have the same
+  int node = 0;   // the system's number of its nearest memory node that has memory
+  int speed = 0;  // of its kind of core: 0 the slowest, as efficiency cores of a hybrid chip
 };
 
 // The processors of this machine. Read once: they do not move. Thread: any.
 const std::vector<CpuPlace>& MachineCpus();
+// Those of a machine that hwloc describes in a line, such as "package:2 core:8 pu:2", or in XML (as
+// `lstopo machine.xml` writes it); empty when it does not understand. `slow` are processors of a
+// slower kind.
+std::vector<CpuPlace> DescribedCpus(const std::string& description, std::span<const int> slow = {});
 // Those that the calling thread may run on, ascending. Empty when the system does not say.
 std::vector<int> AllowedCpus();
-
-// The processor for each worker: one on every allowed core before any core gets a second, because
-// siblings share a core's arithmetic. Cores come in the order of their first allowed processor. A
-// processor that `machine` does not know counts as a core. Empty when there are more workers than
-// processors: then the system shares them out better.
-std::vector<int> WorkerCpus(std::span<const CpuPlace> machine, std::span<const int> allowed,
-                            int num_workers);
 
 }  // namespace hearth

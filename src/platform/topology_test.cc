@@ -6,10 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace hearth {
@@ -20,10 +19,13 @@ TEST(Topology, ThreadsAreBoundByCoresAndQuota) {
   machine.num_cpus = 16;
   machine.num_cores = 8;
   EXPECT_EQ(machine.useful_threads(), 8);
-  machine.cpu_quota = 3.9;
-  EXPECT_EQ(machine.useful_threads(), 3);
-  machine.cpu_quota = 0.2;
-  EXPECT_EQ(machine.useful_threads(), 1);
+  const std::pair<double, int> choices[] = {{0.01, 1}, {0.2, 1},  {0.5, 1}, {1, 1},
+                                            {1.2, 1},  {1.25, 2}, {1.5, 2}, {2, 2},
+                                            {3.9, 4},  {7.9, 8},  {8.5, 8}, {64, 8}};
+  for (const auto& [quota, threads] : choices) {
+    machine.cpu_quota = quota;
+    EXPECT_EQ(machine.useful_threads(), threads) << quota;
+  }
   machine.cpu_quota = 1e300;
   EXPECT_EQ(machine.useful_threads(), 8);
 }
@@ -77,79 +79,6 @@ TEST(Topology, FollowsTheAffinityMask) {
     EXPECT_EQ(ReadTopology().num_cores, 1);
     EXPECT_EQ(ReadTopology().useful_threads(), 1);
   }).join();
-}
-
-std::vector<CpuPlace> Machine(const std::vector<std::vector<int>>& cores) {
-  std::vector<CpuPlace> cpus;
-  for (size_t core = 0; core < cores.size(); ++core) {
-    for (const int cpu : cores[core]) cpus.push_back({cpu, static_cast<int>(core)});
-  }
-  return cpus;
-}
-
-using Cpus = std::vector<int>;
-
-TEST(WorkerCpus, WithoutSiblingsGoInOrder) {
-  const auto machine = Machine({{0}, {1}});
-  EXPECT_EQ(WorkerCpus(machine, Cpus{0, 1}, 1), (Cpus{0}));
-  EXPECT_EQ(WorkerCpus(machine, Cpus{0, 1}, 2), (Cpus{0, 1}));
-}
-
-TEST(WorkerCpus, SiblingsNumberedAfterAllCores) {
-  const auto machine = Machine({{0, 4}, {1, 5}, {2, 6}, {3, 7}});
-  const Cpus all{0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(WorkerCpus(machine, all, 2), (Cpus{0, 1}));
-  EXPECT_EQ(WorkerCpus(machine, all, 4), (Cpus{0, 1, 2, 3}));
-  EXPECT_EQ(WorkerCpus(machine, all, 6), (Cpus{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(WorkerCpus(machine, all, 8), all);
-}
-
-TEST(WorkerCpus, SiblingsNumberedSideBySide) {
-  const auto machine = Machine({{0, 1}, {2, 3}, {4, 5}, {6, 7}});
-  const Cpus all{0, 1, 2, 3, 4, 5, 6, 7};
-  EXPECT_EQ(WorkerCpus(machine, all, 2), (Cpus{0, 2}));
-  EXPECT_EQ(WorkerCpus(machine, all, 4), (Cpus{0, 2, 4, 6}));
-  EXPECT_EQ(WorkerCpus(machine, all, 6), (Cpus{0, 2, 4, 6, 1, 3}));
-  EXPECT_EQ(WorkerCpus(machine, all, 8), (Cpus{0, 2, 4, 6, 1, 3, 5, 7}));
-}
-
-TEST(WorkerCpus, StayInsideTheMask) {
-  const auto after = Machine({{0, 4}, {1, 5}, {2, 6}, {3, 7}});
-  EXPECT_EQ(WorkerCpus(after, Cpus{2, 3}, 2), (Cpus{2, 3}));
-  // One core whole, one half: the half is used before the whole one's sibling.
-  EXPECT_EQ(WorkerCpus(after, Cpus{1, 5, 6}, 2), (Cpus{1, 6}));
-  EXPECT_EQ(WorkerCpus(after, Cpus{1, 5, 6}, 3), (Cpus{1, 6, 5}));
-  // Only a sibling of the first core is allowed: it is a core like any other.
-  EXPECT_EQ(WorkerCpus(after, Cpus{1, 4, 5}, 2), (Cpus{1, 4}));
-  const auto beside = Machine({{0, 1}, {2, 3}, {4, 5}, {6, 7}});
-  EXPECT_EQ(WorkerCpus(beside, Cpus{1, 2, 3}, 2), (Cpus{1, 2}));
-  EXPECT_EQ(WorkerCpus(beside, Cpus{6, 7}, 2), (Cpus{6, 7}));
-  EXPECT_EQ(WorkerCpus(beside, Cpus{7, 6, 3, 2}, 4), (Cpus{2, 6, 3, 7})) << "in any order";
-}
-
-TEST(WorkerCpus, MoreWorkersThanProcessorsAreNotPlaced) {
-  const auto machine = Machine({{0, 1}, {2, 3}});
-  EXPECT_EQ(WorkerCpus(machine, Cpus{0, 1, 2, 3}, 5), Cpus());
-  EXPECT_EQ(WorkerCpus(machine, Cpus{1, 2}, 3), Cpus());
-  EXPECT_EQ(WorkerCpus(machine, Cpus(), 1), Cpus());
-}
-
-TEST(WorkerCpus, UnknownProcessorsCountAsCores) {
-  EXPECT_EQ(WorkerCpus({}, Cpus{3, 5, 8}, 3), (Cpus{3, 5, 8}));
-  EXPECT_EQ(WorkerCpus(Machine({{0, 1}}), Cpus{0, 1, 2}, 3), (Cpus{0, 2, 1}));
-}
-
-TEST(WorkerCpus, OnThisMachineTakeOneProcessorACore) {
-  const Topology machine = ReadTopology();
-  const Cpus allowed = AllowedCpus();
-  EXPECT_EQ(static_cast<int>(allowed.size()), machine.num_cpus);
-  const Cpus cpus = WorkerCpus(MachineCpus(), allowed, machine.num_cores);
-  ASSERT_EQ(static_cast<int>(cpus.size()), machine.num_cores);
-  std::set<int> cores;
-  for (const CpuPlace& place : MachineCpus()) {
-    if (std::find(cpus.begin(), cpus.end(), place.cpu) != cpus.end()) cores.insert(place.core);
-  }
-  EXPECT_EQ(static_cast<int>(cores.size()), machine.num_cores);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logits of a sequence, bit for bit: alone on the scalar kernels against any batch, slicing, block
-// placement, thread count and instruction set.
+// placement, thread count, number of memory nodes and instruction set.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,6 +19,8 @@ namespace hearth::testing {
 
 inline constexpr int kChunks[] = {1, 7, 16, 64, 512};
 inline constexpr int kThreads[] = {1, 2, 3};
+// Memory nodes that weights are placed on; more than the machine has are pretended.
+inline constexpr int kNodes[] = {1, 2, 3};
 
 struct Sequence {
   std::vector<Token> tokens;
@@ -41,8 +43,8 @@ class BitwiseRuns {
   }
 
   // One batch of `size` sequences, cut and placed at random. Returns how many were compared.
-  int RunBatch(Isa isa, int num_threads, int size) {
-    Result<std::unique_ptr<Backend>> backend = Make(isa, num_threads, size);
+  int RunBatch(Isa isa, int num_threads, int num_nodes, int size) {
+    Result<std::unique_ptr<Backend>> backend = Make(isa, num_threads, num_nodes, size);
     EXPECT_TRUE(backend.ok()) << backend.status().message();
     std::vector<Running> running = Place(size);
     const int chunk = kChunks[Pick(static_cast<int>(std::size(kChunks)))];
@@ -63,10 +65,11 @@ class BitwiseRuns {
     for (const Sequence& s : sequences_) most = std::max(most, BlocksOf(s));
     return most;
   }
-  Result<std::unique_ptr<Backend>> Make(Isa isa, int num_threads, int size) const {
+  Result<std::unique_ptr<Backend>> Make(Isa isa, int num_threads, int num_nodes, int size) const {
     CpuOptions options;
     options.isa = isa;
     options.num_threads = num_threads;
+    options.numa_nodes = num_nodes;
     options.kv_blocks = {size * MaxBlocks()};
     options.kv_code = kv_code_;
     options.max_step_tokens = 1 << 16;
@@ -74,13 +77,13 @@ class BitwiseRuns {
   }
 
   void Define(int count, int max_tokens) {
-    Result<std::unique_ptr<Backend>> backend = Make(Isa::kScalar, 2, 1);
+    Result<std::unique_ptr<Backend>> backend = Make(Isa::kScalar, 2, 1, 1);
     for (int i = 0; i < count; ++i) {
       Sequence& s = sequences_.emplace_back();
       const int size = i == 0 ? max_tokens : 1 + Pick(max_tokens);
       for (int t = 0; t < size; ++t) s.tokens.push_back(Pick(model_.spec.vocab_size));
     }
-    backend = Make(Isa::kScalar, 2, 1);
+    backend = Make(Isa::kScalar, 2, 1, 1);
     ASSERT_TRUE(backend.ok()) << backend.status().message();
     BlockTable table(static_cast<size_t>(MaxBlocks()));
     for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<BlockId>(i);
@@ -177,7 +180,8 @@ class BitwiseRuns {
   std::vector<Sequence> sequences_;
 };
 
-// `cases` sequences over batches of up to `max_batch`, every instruction set and thread count.
+// `cases` sequences over batches of up to `max_batch`, every instruction set, thread count and
+// number of memory nodes.
 inline void CompareBits(const std::string& path, int max_tokens, int max_batch, int cases,
                         KvCode kv_code = KvCode::kInt16) {
   if (BestIsa() < Isa::kAmx) {
@@ -193,7 +197,8 @@ inline void CompareBits(const std::string& path, int max_tokens, int max_batch, 
     const int threads = kThreads[static_cast<size_t>(round / 2) % std::size(kThreads)];
     // The scalar level is slow; it takes part with small batches.
     const int most = isa == Isa::kScalar ? std::min(max_batch, 4) : max_batch;
-    done += runs.RunBatch(isa, threads, 1 + runs.Pick(most));
+    const int nodes = kNodes[static_cast<size_t>(round / 3) % std::size(kNodes)];
+    done += runs.RunBatch(isa, threads, nodes, 1 + runs.Pick(most));
     ++round;
   }
   std::printf("%s: %d sequences in %d batches, 0 differing bits\n",
