@@ -163,8 +163,9 @@ void AddDoctor(CLI::App& app, Command& chosen) {
   doctor->add_flag("--hash", flags->hashes,
                    "Compare the model's files with the checksums of their download; reads all of "
                    "them");
-  doctor->add_flag("--quick", flags->quick,
-                   "Skip what is measured: the kernels' results, memory bandwidth and the disk's rate");
+  doctor->add_flag(
+      "--quick", flags->quick,
+      "Skip what is measured: the kernels' results, memory bandwidth and the disk's rate");
   doctor->add_flag("--all", flags->all, "Show what could not be checked, too");
   doctor->add_flag("--strict", flags->strict, "Exit with 1 for warnings, too");
   doctor->add_flag("--json", flags->json, "Print JSON");

@@ -11,7 +11,7 @@ constexpr double kGib = 1 << 30;
 
 double InGib(int64_t bytes) { return static_cast<double>(bytes) / kGib; }
 
-std::string Short(double value) { return Printf("%.3g", value); }
+std::string Short(double value) { return Printf(value >= 100 ? "%.0f" : "%.3g", value); }
 
 // Below every picture: what it is of.
 std::string Where(const PlanRecord& r) {
@@ -161,10 +161,8 @@ void AddTables(const PlanRecord& r, HtmlPage& page) {
   }
   page.Heading("Speed");
   page.Table({"case", "tokens/s", "seconds of a step or prompt", "bound by"}, rows);
-  rows.clear();
-  for (const PlannedSetting& s : r.settings) rows.push_back({s.flag, s.value, s.why});
   page.Heading("Settings of hearth serve");
-  page.Table({"flag", "value", "why"}, rows);
+  for (const PlannedSetting& s : r.settings) page.Paragraph(s.flag + " " + s.value + ": " + s.why);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the page of a plan shows, and that it loads nothing.
 #include <gmock/gmock.h>
 
 #include "plan/plan.h"

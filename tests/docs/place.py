@@ -124,9 +124,13 @@ class Place:
         for block in page_blocks:
             if block.kind == "file":
                 (self.folder / block.value).write_text(self.changed(block.text))
-        self.prepare("git init -q . && git add letter.txt && echo 'And goodbye.' >> letter.txt")
-        self.prepare("openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out chain.pem -days 2 "
-                     "-subj /CN=localhost 2>/dev/null && chmod 600 key.pem && hearth key ada --keys keys.json")
+        typed_text = "".join(block.text for block in page_blocks)
+        if "git diff" in typed_text:
+            self.prepare("git init -q . && git add letter.txt && echo 'And goodbye.' >> letter.txt")
+        if "chain.pem" in typed_text:
+            self.prepare("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+                         "-subj /CN=localhost -keyout key.pem -out chain.pem && chmod 600 key.pem && "
+                         "hearth key ada --keys keys.json")
 
     def store(self, name):
         """As if it had been pulled."""
