@@ -13,12 +13,14 @@
 #include <map>
 #include <memory>
 
+#include "app/agent_check.h"
 #include "app/commands.h"
 #include "app/confine_serve.h"
 #include "app/live_keys.h"
 #include "app/model_argument.h"
 #include "app/model_offers.h"
 #include "app/open_accounts.h"
+#include "app/open_batches.h"
 #include "app/open_journal.h"
 #include "app/serve_flags.h"
 #include "app/serve_life.h"
@@ -88,7 +90,9 @@ struct Served {
   std::unique_ptr<ModelHost> models;
   std::unique_ptr<ResponseStore> responses;
   std::unique_ptr<TurnService> service;
+  std::unique_ptr<BatchOffice> batches;  // null: not set up
   std::unique_ptr<HttpServer> server, control;
+  std::unique_ptr<AgentCheck> agent;
 
   SnapshotSource snapshot() const {
     if (model != nullptr) return model->engine();
@@ -161,9 +165,10 @@ int ConnectionsWithin(int64_t file_limit, int wanted) {
 Status Listen(const ServeFlags& flags, Served& served) {
   // Without keys everybody here is one tenant, who may see what the tenant is doing.
   const Auth status_auth = flags.keys_path.empty() ? Auth::kKey : Auth::kAdmin;
-  const Dialects dialects = AllDialects(*served.responses, status_auth);
+  const Dialects dialects = AllDialects(*served.responses, status_auth, served.batches.get());
   Router router = ApiRouter({served.snapshot(), *served.metrics, *served.service, dialects,
                              status_auth, served.life.notes()});
+  if (served.batches != nullptr) StartBatches(*served.batches, *served.service, dialects);
   HttpOptions options = OptionsOf(flags);
   options.listener = served.life.listener(ServeLife::Door::kApi);
   options.max_connections = ConnectionsWithin(RaiseFileLimit(), flags.http.max_connections);
@@ -244,6 +249,7 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
   options.flights = served.life.flights();
   options.neutralise = flags.neutralise;
   options.unknown_fields = flags.unknown_fields;
+  options.overload_status = flags.overload_status;
   options.domain_secret = DomainSecretOf(flags.engine.cache);
   OpenedJournal opened = OpenJournal(flags.engine.cache, served.life.secret());
   options.origin_key = opened.origin_key;
@@ -323,6 +329,7 @@ ServePaths PathsOf(const ServeFlags& flags, const Offers& offers) {
   paths.certificate = flags.certificate;
   paths.private_key = flags.private_key;
   paths.responses = flags.responses_path;
+  paths.batches = flags.batches.path;
   paths.log = flags.log_path;
   paths.unix_socket = flags.http.unix_path;
   paths.state = CacheFolders(flags.engine.cache);
@@ -360,7 +367,9 @@ Status Serve(ServeFlags flags) {
   HEARTH_ASSIGN(served.accounts, OpenAccounts(flags.request_bytes));
   HEARTH_TRY(TryListening(flags, *life));
   // Before the model, which may take a minute to load.
+  HEARTH_ASSIGN(served.agent, AgentCheck::Listen(flags.agent, flags.http));
   HEARTH_ASSIGN(served.responses, ResponseStore::Open(flags.responses_path));
+  HEARTH_ASSIGN(served.batches, OpenBatches(flags.batches));
   HEARTH_TRY(OpenModels(flags, offers, served));
   HEARTH_ASSIGN(const ServiceOptions options, OpenWatchers(flags, served));
   served.service =
@@ -374,12 +383,14 @@ Status Serve(ServeFlags flags) {
   HEARTH_TRY(ConfineCalls(flags.confine, {.may_connect = connects}));
   life->Ready([snapshot = served.snapshot()] { return snapshot()->is_stalled; });
   SayWhere(flags, served);
+  if (served.agent != nullptr) served.agent->Start(served.snapshot(), *life);
   const int signal = WaitForEnd(flags, served);
   std::fprintf(stderr,
                "%s: shutting down; waiting up to %g s for running requests (a second signal stops "
                "them at once)\n",
-               strsignal(signal), flags.drain_s);
+               strsignal(signal), flags.life.notice_s + flags.drain_s);
   life->BeginDrain(flags.drain_s);
+  if (served.batches != nullptr) served.batches->Stop();
   served.server->Drain();
   const auto bound_us = static_cast<int64_t>(flags.drain_s * 1e6);
   if (served.model != nullptr) served.model->engine().Drain(bound_us);

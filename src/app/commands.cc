@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "app/cmd_fleet.h"
 #include "app/cmd_plan.h"
 #include "app/config.h"
 #include "app/usage_mistake.h"
@@ -51,6 +52,7 @@ void AddCommands(CLI::App& app, Command& chosen) {
   AddInspect(app, chosen);
   AddConfig(app, chosen);
   AddKey(app, chosen);
+  AddFleet(app, chosen);
   AddCache(app, chosen);
   AddPack(app, chosen);
   AddQuantize(app, chosen);

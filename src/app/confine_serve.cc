@@ -105,6 +105,7 @@ std::vector<FileRule> ServeFileRules(const ServePaths& paths) {
     AddFolderOf(*file, FileUse::kRead, rules);
   }
   AddFolderOf(paths.responses, FileUse::kWrite, rules);
+  AddFolderOf(paths.batches, FileUse::kWrite, rules);
   if (paths.log != "-") AddFolderOf(paths.log, FileUse::kAppend, rules);
   AddFolderOf(paths.unix_socket, FileUse::kSocket, rules);
   return rules;

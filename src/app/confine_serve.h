@@ -23,7 +23,7 @@ struct ServePaths {
   std::vector<std::string> folders = {};  // to be read, with all below: where more models are
   std::vector<std::string> state = {};    // to be read and written, with all below
   std::string keys = {}, certificate = {}, private_key = {}, responses = {}, log = {};
-  std::string unix_socket = {};
+  std::string unix_socket = {}, batches = {};
 };
 
 // The flag --confine.

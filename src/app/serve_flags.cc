@@ -38,6 +38,12 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
          "Maximum number of queued requests; further ones are rejected with a Retry-After header")
       ->check(Between(1, 1 << 20))
       ->capture_default_str();
+  const std::map<std::string, int> statuses{{"429", 429}, {"503", 503}, {"529", 529}};
+  sub.add_option("--overload-status", flags.overload_status,
+                 "HTTP status of requests that are rejected because the queue is full: 429, 503 "
+                 "(balancers then try another replica) or 529; default: 429")
+      ->type_name("STATUS")
+      ->transform(NamedValue(statuses));
   sub.add_option("--request-memory", flags.request_bytes,
                  "Maximum memory for bodies, queued prompts and unread replies, half of it for one "
                  "client; default: an eighth of the usable memory, at most 256MiB")
@@ -75,6 +81,7 @@ void AddRequestOptions(CLI::App& sub, ServeFlags& flags) {
                  "x-hearth-ignored-fields and the log; default: refuse")
       ->type_name("MODE")
       ->transform(NamedValue(unknown));
+  AddBatchOptions(sub, flags.batches);
   sub.add_option("--date", flags.date,
                  "Current date to put into the prompt, YYYY-MM-DD; default: none")
       ->check(Date());
@@ -171,6 +178,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
   AddLimits(sub, flags);
   AddCacheOptions(sub, flags.engine.cache);
   AddLifeOptions(sub, flags.life);
+  AddAgentOptions(sub, flags.agent);
   sub.add_option("--drain", flags.drain_s,
                  "Time that running replies get to finish at shutdown, in seconds")
       ->check(Between(0.0, 3600.0))

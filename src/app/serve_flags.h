@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "app/agent_check.h"
 #include "app/confine_serve.h"
 #include "app/model_offers.h"
+#include "app/open_batches.h"
 #include "app/serve_life.h"
 #include "base/result.h"
 #include "http/http_server.h"
@@ -37,6 +39,9 @@ struct ServeFlags {
   ConfineMode confine = ConfineMode::kAuto;
   Neutralise neutralise = Neutralise::kHeaders;
   UnknownFields unknown_fields = UnknownFields::kRefuse;
+  int overload_status = 429;
+  AgentFlags agent;
+  BatchFlags batches;
 
   // One that is named is loaded before the server listens, and stays; others come and go.
   bool has_one() const { return models.size() == 1 && !offers.any(); }

@@ -6,8 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "app/flag_checks.h"
@@ -78,6 +80,12 @@ void AddLifeOptions(CLI::App& sub, LifeFlags& flags) {
                  "is work")
       ->check(Between(1.0, 86400.0))
       ->capture_default_str();
+  sub.add_option("--drain-notice", flags.notice_s,
+                 "Time at shutdown during which /readyz and the agent check already say that the "
+                 "server is leaving while requests are still taken, in seconds; more than a "
+                 "balancer needs to notice")
+      ->check(Between(0.0, 3600.0))
+      ->capture_default_str();
   sub.add_flag("--reserve-kv", flags.reserves_kv,
                "Take all memory of the KV cache at the start, so that too little of it is an error "
                "then and not under load");
@@ -91,6 +99,7 @@ struct ServeLife::Impl {
   WorkerFacts facts;
   std::optional<EndOnSignal> loading;
   std::unique_ptr<ProgressWatch> watch;
+  std::atomic<bool> is_leaving{false};
 
   // Where there is no /proc there is no way to start this program again.
   bool is_supervisor() const {
@@ -144,7 +153,7 @@ Status ServeLife::Supervise(const HttpOptions& api, const HttpOptions* control, 
     HEARTH_ASSIGN(options.listeners[1], HttpServer::OpenListener(*control));
   }
   options.stall_s = impl_->flags.stall_s;
-  options.drain_s = drain_s;
+  options.drain_s = impl_->flags.notice_s + drain_s;
   if (!api.unix_path.empty()) options.leave = [&api] { ::unlink(api.unix_path.c_str()); };
   Result<WorkerEnd> end = hearth::Supervise(options);
   HEARTH_TRY(end.status());
@@ -164,7 +173,8 @@ std::string ServeLife::secret() const {
 const WorkerFacts& ServeLife::facts() const { return impl_->facts; }
 
 HealthNotes ServeLife::notes() const {
-  return {AsLine(impl_->facts), [watch = impl_->watch.get()] { return watch->is_wedged(); }};
+  return {AsLine(impl_->facts), [watch = impl_->watch.get()] { return watch->is_wedged(); },
+          [impl = impl_.get()] { return impl->is_leaving.load(); }};
 }
 
 void ServeLife::BeginLoading() {
@@ -181,10 +191,14 @@ void ServeLife::Ready(std::function<bool()> is_stalled) {
 const sigset_t& ServeLife::signals() const { return impl_->signals; }
 
 void ServeLife::BeginDrain(double drain_s) {
+  impl_->is_leaving = true;
   impl_->TellManager("STOPPING=1");
-  impl_->watch->EndWithin(drain_s + 10);
+  impl_->watch->EndWithin(impl_->flags.notice_s + drain_s + 10);
   UnblockSignals({SIGINT, SIGTERM});  // whoever asks twice will not wait
+  std::this_thread::sleep_for(std::chrono::duration<double>(impl_->flags.notice_s));
 }
+
+bool ServeLife::is_leaving() const { return impl_->is_leaving; }
 
 void ServeLife::Forget() { impl_->watch->Forget(); }
 

@@ -22,6 +22,7 @@ struct LifeFlags {
   bool has_no_supervisor = false;
   double stall_s = 60;  // without progress; the engine is called stalled after half of it
   bool reserves_kv = false;
+  double notice_s = 0;  // from the signal to the drain
 };
 void AddLifeOptions(CLI::App& sub, LifeFlags& flags);
 
@@ -56,9 +57,11 @@ class ServeLife {
   // `is_stalled` is asked from now on until Forget.
   void Ready(std::function<bool()> is_stalled);
   const sigset_t& signals() const;
-  // Tells the manager, and has the process end in `drain_s` and a moment whatever happens. The
-  // second signal ends it at once.
+  // Tells the manager and whoever asks /readyz, and has the process end in the notice, `drain_s`
+  // and a moment whatever happens. The second signal ends it at once. Returns after the notice,
+  // while which requests are still to be taken.
   void BeginDrain(double drain_s);
+  bool is_leaving() const;  // thread: any
   void Forget();
 
  private:

@@ -376,6 +376,7 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
   snapshot.prefill_tokens_per_s = stats.prefill.per_s();
   snapshot.decode_tokens_per_s = stats.decode.per_s();
   const Inbox::Counts counts = inbox_.counts();
+  snapshot.wait_s = counts.wait_s;
   snapshot.num_admitted = counts.num_admitted;
   snapshot.num_refused = counts.num_refused;
   snapshot.num_backend_failures = stats.num_backend_failures;

@@ -303,7 +303,13 @@ void Inbox::Wake() {
 
 Inbox::Counts Inbox::counts() const {
   const MutexLock lock(mutex_);
-  return counts_;
+  Counts counts = counts_;
+  counts.wait_s = static_cast<double>(rates_.backlog_tokens + counts_.queued_tokens) *
+                  rates_.prefill_us_per_token * 1e-6;
+  if (rates_.is_full && rates_.ended_per_s > 0) {
+    counts.wait_s = std::max(counts.wait_s, (1 + counts_.queued_requests) / rates_.ended_per_s);
+  }
+  return counts;
 }
 
 }  // namespace hearth

@@ -68,6 +68,7 @@ class Inbox : public TierListener {
     int queued_requests = 0, num_live = 0;
     int64_t queued_tokens = 0;
     bool is_closed = false;
+    double wait_s = 0;  // until the first token of a short prompt that came now, by today's rates
   };
   Counts counts() const;
 

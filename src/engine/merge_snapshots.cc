@@ -82,6 +82,7 @@ void AddSnapshot(EngineSnapshot& sum, const EngineSnapshot& one, const std::stri
   }
   sum.masks.median_fill_us = std::max(sum.masks.median_fill_us, one.masks.median_fill_us);
   sum.prefill_tokens_per_s += one.prefill_tokens_per_s;
+  sum.wait_s = std::max(sum.wait_s, one.wait_s);
   sum.decode_tokens_per_s += one.decode_tokens_per_s;
   sum.rows.insert(sum.rows.end(), one.rows.begin(), one.rows.end());
 }

@@ -77,6 +77,7 @@ struct EngineSnapshot {
   StepHistogram step_histogram;
   MaskTotals masks;
   double prefill_tokens_per_s = 0, decode_tokens_per_s = 0;  // over the last seconds
+  double wait_s = 0;  // predicted, until the first token of a short prompt that came now
   uint64_t num_admitted = 0, num_refused = 0, num_backend_failures = 0;
   std::array<uint64_t, kNumFinishes> num_finished{};  // by Finish
   // Sums over requests that ended, for rates and hit shares.

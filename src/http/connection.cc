@@ -236,7 +236,8 @@ class Connection final : public IdleConnections::Member {
     }
     RequestParser parser;
     parser.header_limit(static_cast<uint32_t>(limits.max_head_bytes + 1));
-    parser.body_limit(limits.max_body_bytes);
+    max_body_bytes_ = shared_.router.MaxBody(AsText(buffer_), limits.max_body_bytes);
+    parser.body_limit(max_body_bytes_);
     error_code ec;
     buffer_.consume(parser.put(buffer_.data(), ec));
     if (ec || !parser.is_header_done()) {
@@ -306,8 +307,7 @@ class Connection final : public IdleConnections::Member {
   }
 
   HttpRefusal TooLong() const {
-    return {413, Printf("the request body is longer than the %zu bytes allowed",
-                        shared_.options.limits.max_body_bytes)};
+    return {413, Printf("the request body is longer than the %zu bytes allowed", max_body_bytes_)};
   }
 
   // Status 0: the connection is closed without a word: the client has gone, or was so slow that the
@@ -454,8 +454,9 @@ class Connection final : public IdleConnections::Member {
   std::string client_;  // who takes turns: the key of the last request, or the address
   beast::flat_buffer buffer_;
   std::optional<size_t> head_bytes_;
-  bool is_owed_ = false;    // no byte of a reply has gone to the request that may have come
-  std::string_view words_;  // for it, in the words of its API; empty before its head is here
+  size_t max_body_bytes_ = 0;  // of the request that is being served
+  bool is_owed_ = false;       // no byte of a reply has gone to the request that may have come
+  std::string_view words_;     // for it, in the words of its API; empty before its head is here
   std::shared_ptr<Cutter> cutter_;  // of the request that is being served
 };
 

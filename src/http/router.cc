@@ -57,12 +57,28 @@ std::string Nearest(const std::vector<Route>& routes, std::string_view path) {
 
 }  // namespace
 
-void Router::Add(std::string method, std::string pattern, Auth auth, HttpHandler handler) {
+void Router::Add(std::string method, std::string pattern, Auth auth, HttpHandler handler,
+                 size_t max_body_bytes) {
   HEARTH_CHECK(pattern.starts_with('/') && handler != nullptr);
   for (const Route& route : routes_) {
     HEARTH_CHECK(route.method != method || route.pattern != pattern);
   }
-  routes_.push_back({std::move(method), std::move(pattern), auth, std::move(handler)});
+  HEARTH_CHECK(max_body_bytes == 0 || pattern.find('{') == std::string::npos);
+  routes_.push_back(
+      {std::move(method), std::move(pattern), auth, std::move(handler), max_body_bytes});
+}
+
+size_t Router::MaxBody(std::string_view head, size_t otherwise) const {
+  const size_t space = head.find(' ');
+  if (space == std::string_view::npos) return otherwise;
+  const std::string_view method = head.substr(0, space), target = head.substr(space + 1);
+  for (const Route& route : routes_) {
+    if (route.max_body_bytes == 0 || route.method != method) continue;
+    if (!target.starts_with(route.pattern) || target.size() == route.pattern.size()) continue;
+    const char next = target[route.pattern.size()];
+    if (next == ' ' || next == '?') return route.max_body_bytes;
+  }
+  return otherwise;
 }
 
 std::variant<Router::Match, Router::Miss> Router::Find(std::string_view method,

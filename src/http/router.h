@@ -26,13 +26,18 @@ struct Route {
   std::string pattern;  // "/v1/responses/{id}": a part in braces matches one non-empty segment
   Auth auth;
   HttpHandler handler;
+  size_t max_body_bytes = 0;  // 0: HttpLimits'
 };
 
 // Thread: immutable once the server listens.
 class Router {
  public:
   // Two routes of one method and pattern are a bug.
-  void Add(std::string method, std::string pattern, Auth auth, HttpHandler handler);
+  void Add(std::string method, std::string pattern, Auth auth, HttpHandler handler,
+           size_t max_body_bytes = 0);
+  // The longest body that may follow this head, "POST /path HTTP/1.1…"; `otherwise` without a limit
+  // of the route's own. Only routes without braces have one.
+  size_t MaxBody(std::string_view head, size_t otherwise) const;
 
   struct Match {
     const Route* route = nullptr;

@@ -61,6 +61,19 @@ TEST(Router, TellsOtherMethodsApart) {
   EXPECT_EQ(std::get<Router::Miss>(found).allowed, "GET, DELETE");
 }
 
+TEST(Router, BodiesMayBeLongerWhereARouteSaysSo) {
+  Router router;
+  const HttpHandler handler = [](const HttpRequest&, const std::shared_ptr<HttpReply>&) {};
+  router.Add("POST", "/files", Auth::kKey, handler, 1000);
+  router.Add("GET", "/files", Auth::kKey, handler);
+  EXPECT_EQ(router.MaxBody("POST /files HTTP/1.1\r\n", 10), 1000u);
+  EXPECT_EQ(router.MaxBody("POST /files?x=y HTTP/1.1\r\n", 10), 1000u);
+  for (const char* other : {"GET /files HTTP/1.1", "POST /files/ HTTP/1.1", "POST /file HTTP/1.1",
+                            "POST /filesx HTTP/1.1", "POST /files", "POST", ""}) {
+    EXPECT_EQ(router.MaxBody(other, 10), 10u) << other;
+  }
+}
+
 TEST(RouterDeath, SameRouteTwiceIsABug) {
   Router router = Sample();
   EXPECT_DEATH(router.Add("GET", "/v1/models", Auth::kPublic,

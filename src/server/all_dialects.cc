@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/all_dialects.h"
 
+#include "server/dialects/batches/batch_dialect.h"
 #include "server/dialects/chat/chat_dialect.h"
 #include "server/dialects/completions/completion_dialect.h"
 #include "server/dialects/embeddings/embedding_dialect.h"
 #include "server/dialects/messages/messages_dialect.h"
 #include "server/dialects/models/models_dialect.h"
 #include "server/dialects/ollama/ollama_dialect.h"
+#include "server/dialects/render/render_dialect.h"
 #include "server/dialects/responses/responses_dialect.h"
 #include "server/dialects/tokens/token_dialect.h"
 
 namespace hearth {
 
-Dialects AllDialects(ResponseStore& responses, Auth admin) {
+Dialects AllDialects(ResponseStore& responses, Auth admin, BatchDesk* batches) {
   return {
-      MakeChatDialect(),      MakeCompletionDialect(),
-      MakeEmbeddingDialect(), MakeResponsesDialect(responses),
-      MakeMessagesDialect(),  MakeOllamaDialect(),
-      MakeTokenDialect(),     MakeModelsDialect(admin),
+      MakeChatDialect(),        MakeCompletionDialect(),
+      MakeEmbeddingDialect(),   MakeResponsesDialect(responses),
+      MakeMessagesDialect(),    MakeOllamaDialect(),
+      MakeTokenDialect(),       MakeRenderDialect(),
+      MakeModelsDialect(admin), MakeBatchDialect(batches),
   };
 }
 

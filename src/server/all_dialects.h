@@ -6,13 +6,15 @@
 #include <utility>
 
 #include "http/router.h"
+#include "server/dialects/batches/batch_desk.h"
 #include "server/turns/dialect.h"
 #include "server/turns/response_store.h"
 namespace hearth {
 
 // In the order of the documents. `responses` outlives them. `admin` is whose key may load and
-// unload models.
-Dialects AllDialects(ResponseStore& responses, Auth admin = Auth::kAdmin);
+// unload models. `batches` outlives them too; null: there are none.
+Dialects AllDialects(ResponseStore& responses, Auth admin = Auth::kAdmin,
+                     BatchDesk* batches = nullptr);
 
 // The body of an error in the words of the dialect whose path `path` is, or begins with; OpenAI's
 // where there is none.

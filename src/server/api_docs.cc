@@ -44,7 +44,7 @@ means that a field is absent.
 | 409 | `request_mismatch`, `reply_changed` | `Last-Event-ID` of another request's reply, or of one that this server would not compute again |
 | 413, 431 | null | a body or head beyond the limits |
 | 422 | `idempotency_key_reused` | an `Idempotency-Key` that was used with another request |
-| 429 | `overloaded` | the queue is full or the wait too long; `Retry-After` is computed from today's rates |
+| 429 | `overloaded` | the queue is full or the wait too long; `Retry-After` is computed from today's rates; 503 or 529 with `--overload-status` |
 | 429 | `rate_limit_exceeded` | more than the key may have (see operate.md); `Retry-After` is computed |
 | 501 | `not_implemented` | a path that other servers have |
 | 503 | `model_not_loaded` | the model cannot be loaded; the message says why; in a stream that has begun as its last event |
@@ -75,6 +75,7 @@ Under `/api`, where Ollama's API is, streams are lines of JSON and errors are `{
 | `Last-Event-ID` | the rest of a stream, after the event with this id; the body must be the same |
 | `Idempotency-Key` | the same reply to the same request, for an hour; at most 255 printable ASCII characters |
 | `traceparent` | is repeated in the answer and the log |
+| `x-session-affinity` | a word for the conversation, of up to 256 printable ASCII characters without blanks: balancers send the same word to the same replica ([fleet.md](fleet.md)) |
 
 ## Headers of answers
 
@@ -90,6 +91,7 @@ Under `/api`, where Ollama's API is, streams are lines of JSON and errors are `{
 | `x-hearth-tools` | `generic`: the model's chat template has no form for tools, and they were told in the system message ([structured-output.md](structured-output.md)) |
 | `x-hearth-ignored-fields` | fields of the request that were ignored, with `--unknown-fields warn` |
 | `traceparent` | as it came |
+| `x-session-affinity` | the word for this conversation: as it came, else a hash of `prompt_cache_key`, of `user`, or of the first two messages (of the first alone if it is the user's); to be sent with the conversation's next request |
 | `x-hearth-neutralised` | what was taken out of the prompt's head because it changes with every request; see [operate.md](operate.md) |
 | `x-ratelimit-*` | `limit`, `remaining` and `reset` of `requests` and `tokens`, for keys with such limits |
 | `retry-after` | seconds, with 429 and 503 |

@@ -20,9 +20,12 @@ void AddHealthRoutes(const SnapshotSource& source, Router& router, const HealthN
              });
   const std::string more = notes.restarts.empty() ? "" : notes.restarts + "\n";
   router.Add("GET", "/readyz", Auth::kPublic,
-             [source, more](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+             [source, more, is_leaving = notes.is_leaving](
+                 const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
                const auto snapshot = source();
-               if (snapshot->is_draining) return SendText(*reply, 503, "draining\n" + more);
+               const bool leaves = is_leaving && is_leaving();
+               if (leaves || snapshot->is_draining)
+                 return SendText(*reply, 503, "draining\n" + more);
                if (snapshot->is_stalled) return SendText(*reply, 503, "stalled\n" + more);
                SendText(*reply, 200, "ready\n" + more);
              });

@@ -11,6 +11,8 @@ namespace hearth {
 struct HealthNotes {
   std::string restarts = {};             // a line for /readyz; empty: none
   std::function<bool()> is_wedged = {};  // the process is about to end itself; may be empty
+  // It will drain soon and still takes requests: balancers are to look elsewhere. May be empty.
+  std::function<bool()> is_leaving = {};
 };
 // GET /livez says yes as long as it can say anything, unless the process is wedged: then it is no
 // use to anybody. GET /readyz says yes while requests can be taken: not while draining, and not

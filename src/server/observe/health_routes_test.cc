@@ -76,5 +76,18 @@ TEST(HealthRoutes, TellsOfRestartsAndOfItsOwnEnd) {
   EXPECT_EQ(Get(router, "/livez"), "503 stalled\n");
 }
 
+// While requests are still taken, so that a balancer finds out before one is refused.
+TEST(HealthRoutes, IsNotReadyOnceItIsToLeave) {
+  Engine engine(std::make_unique<FakeBackend>(FakeOptions()), EngineOptions());
+  bool is_leaving = false;
+  Router router;
+  AddHealthRoutes(engine, router, {"", {}, [&] { return is_leaving; }});
+  EXPECT_EQ(Get(router, "/readyz"), "200 ready\n");
+  is_leaving = true;
+  EXPECT_EQ(Get(router, "/readyz"), "503 draining\n");
+  EXPECT_EQ(Get(router, "/livez"), "200 alive\n");
+  EXPECT_FALSE(engine.snapshot()->is_draining);
+}
+
 }  // namespace
 }  // namespace hearth

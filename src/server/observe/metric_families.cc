@@ -162,6 +162,9 @@ void AddEngine(const EngineSnapshot& snapshot, MetricFamilies& out) {
   gauge("hearth_waiting_tokens", "Prompt tokens that wait.", load.waiting_tokens);
   gauge("hearth_backlog_tokens", "Prompt tokens of running sequences to compute.",
         load.backlog_tokens);
+  gauge("hearth_predicted_wait_seconds",
+        "Until the first token of a short prompt that came now, by the present rates.",
+        snapshot.wait_s);
   gauge("hearth_ready", "1 while requests are taken and steps progress.",
         !snapshot.is_draining && !snapshot.is_stalled);
   gauge("hearth_stalled", "1 while steps have stopped although there is work.",
@@ -172,6 +175,10 @@ void AddEngine(const EngineSnapshot& snapshot, MetricFamilies& out) {
   gauge("hearth_decode_tokens_per_second", "Over the last seconds.", snapshot.decode_tokens_per_s);
   gauge("hearth_step_own_seconds", "Mean time of a step beside the backend's.",
         snapshot.steps.mean_own_us * 1e-6);
+  // Endpoint pickers look for it, and complain in their logs where it is missing.
+  out.Theirs(
+      "vllm:lora_requests_info", MetricType::Gauge, "Always 1; there are no adapters.",
+      {{{{"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}}, 1}});
   AddBlocks(snapshot, out);
   AddFinished(snapshot, out);
   AddWork(snapshot, out);

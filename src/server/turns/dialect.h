@@ -64,6 +64,7 @@ struct DialectRoute {
   std::function<ApiResult<Json>(const TurnService&, const ServedModel&, const Json& body,
                                 const HttpRequest& http)>
       model_answer = {};
+  size_t max_body_bytes = 0;  // 0: as much as any other's
 };
 
 // Thread: any; it is asked by several readers at a time.

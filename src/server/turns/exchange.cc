@@ -7,6 +7,7 @@
 #include "engine/clock.h"
 #include "server/turns/api_error.h"
 #include "server/turns/cache_report.h"
+#include "server/turns/session_key.h"
 #include "server/turns/turn_limits.h"
 #include "server/turns/why_ended.h"
 #include "server/turns/within_memory.h"
@@ -341,6 +342,7 @@ std::vector<HttpHeader> Exchange::Headers() const {
   std::vector<HttpHeader> headers{{"x-request-id", form_.request_id},
                                   {"request-id", form_.request_id}};
   if (!form_.traceparent.empty()) headers.push_back({"traceparent", form_.traceparent});
+  if (!form_.session_key.empty()) headers.push_back({kSessionHeader, form_.session_key});
   if (!form_.neutralised.empty()) {
     headers.push_back({"x-hearth-neutralised", form_.neutralised});
   }

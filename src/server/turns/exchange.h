@@ -89,6 +89,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     std::vector<Token> said = {};
     std::shared_ptr<JournalEntry> notes = nullptr;  // what is written down of it; null: nothing
     TurnOutcome::Again again = TurnOutcome::Again::kNo;
+    std::string session_key = {};  // empty: none
   };
   // `held` is given back when nothing is left to do.
   Exchange(const ExchangeHouse& house, HeldModel held, std::shared_ptr<HttpReply> reply,

@@ -2,6 +2,7 @@
 // The part of the service that gets a request its model: now, or when it is loaded.
 #include <utility>
 
+#include "server/turns/session_key.h"
 #include "server/turns/turn_service_impl.h"
 #include "server/turns/within_memory.h"
 
@@ -50,6 +51,7 @@ ApiStatus TurnService::Impl::BeginWait(const std::shared_ptr<Arrival>& arrival,
   }
   ModelWait::Form form{model, {{"x-request-id", arrival->id}, {"request-id", arrival->id}}};
   if (!arrival->traceparent.empty()) form.headers.push_back({"traceparent", arrival->traceparent});
+  if (!arrival->session_key.empty()) form.headers.push_back({kSessionHeader, arrival->session_key});
   form.ping_every = options.ping_every;
   form.writer = std::move(patience.writer);
   form.timeout_us = patience.timeout_us;

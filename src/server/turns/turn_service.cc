@@ -19,7 +19,9 @@
 #include "server/turns/charges.h"
 #include "server/turns/engine_requests.h"
 #include "server/turns/one_model.h"
+#include "server/turns/overload.h"
 #include "server/turns/request_names.h"
+#include "server/turns/session_key.h"
 #include "server/turns/turn_limits.h"
 #include "server/turns/turn_service_impl.h"
 #include "server/turns/within_memory.h"
@@ -28,25 +30,6 @@ namespace hearth {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-
-// The engine's answer, in the words of HTTP.
-ApiError FromAdmission(const Admission& admission, bool is_draining) {
-  ApiError error = FromStatus(admission.status);
-  error.retry_after_s = admission.retry_after_s;
-  if (is_draining && error.status == 429) {
-    error.status = 503;
-    error.type = "server_error";
-    error.code = "shutting_down";
-  }
-  return error;
-}
-
-ApiError TooManyUnread() {
-  ApiError error = FromStatus(Status(
-      Code::kExhausted, "the server is overloaded: too many requests are waiting to be parsed"));
-  error.retry_after_s = 1;
-  return error;
-}
 
 // Two at least: what one client's reply costs (thousands of log-probabilities) is not added to
 // everybody's. More than a few write faster than any engine says tokens.
@@ -156,7 +139,7 @@ void TurnService::Impl::Read(const std::shared_ptr<Arrival>& arrival,
         };
         WithinMemoryOr(read, [&] { arrival->reply->Abort(); });
       });
-  if (!taken) Refuse(*arrival, TooManyUnread());
+  if (!taken) Refuse(*arrival, TooManyUnread(options.overload_status));
 }
 
 ApiStatus TurnService::Impl::ReadNow(Arrival& arrival,
@@ -218,7 +201,7 @@ ApiStatus TurnService::Impl::SubmitAll(Engine& engine, const std::shared_ptr<Exc
     }
     const std::vector<Admission> admissions = SubmitReplies(engine, request, sinks);
     if (!admissions.back().ok()) {
-      return FromAdmission(admissions.back(), engine.snapshot()->is_draining);
+      return Overloaded(admissions.back(), engine.snapshot()->is_draining, options.overload_status);
     }
     for (const Admission& admission : admissions) ids.push_back(admission.id);
   }
@@ -287,6 +270,7 @@ ApiStatus TurnService::Impl::Start(const std::shared_ptr<Arrival>& arrival) {
   auto reading = std::make_shared<Reading>();
   HEARTH_ASSIGN(const Json body, Body(*arrival, reading->ignored));
   HEARTH_ASSIGN(reading->read, arrival->dialect->Read(body, arrival->http));
+  arrival->session_key = SessionKeyOf(arrival->http, body);
   HEARTH_TRY(CheckKeeping(arrival->http, *reading));
   HEARTH_TRY(FindOrigin(*arrival, body, *reading));
   const TurnRequest& turn = reading->read.turn;
@@ -303,22 +287,6 @@ ApiStatus TurnService::Impl::Start(const std::shared_ptr<Arrival>& arrival) {
   return WithModel(
       arrival, {turn.model, turn.keep_alive_s}, PatienceOf(reading),
       [this, arrival, reading](const HeldModel& held) { return Run(*arrival, *reading, held); });
-}
-
-Exchange::Form TurnService::Impl::FormOf(const Arrival& arrival, const Reading& reading) {
-  const TurnRequest& turn = reading.read.turn;
-  Exchange::Form form{arrival.id, arrival.http.key_id, arrival.traceparent, turn.streams,
-                      turn.stops, turn.num_choices,    arrival.at,          arrival.dialect};
-  form.client = arrival.client;
-  form.account = arrival.account;
-  form.mask_field = MaskField(turn);
-  std::vector<std::string> ignored = reading.ignored;
-  ignored.insert(ignored.end(), turn.ignored_fields.begin(), turn.ignored_fields.end());
-  form.ignored_fields = NamesForHeader(ignored);
-  form.has_generic_tools = turn.start && turn.start->has_generic_calls;
-  form.wants_progress = turn.wants_progress;
-  form.flight = arrival.flight;
-  return form;
 }
 
 ApiStatus TurnService::Impl::Run(const Arrival& arrival, Reading& reading, const HeldModel& held) {
@@ -445,7 +413,8 @@ void TurnService::AddRoutes(Router& router, const std::shared_ptr<const Dialect>
         });
       };
     }
-    router.Add(route.endpoint.method, route.endpoint.path, route.endpoint.auth, std::move(handler));
+    router.Add(route.endpoint.method, route.endpoint.path, route.endpoint.auth, std::move(handler),
+               route.max_body_bytes);
   }
 }
 

@@ -42,6 +42,7 @@ struct ServiceOptions {
   // For the ids of events: who has the same resumes each other's streams. None: made here.
   std::optional<CipherKey> origin_key = {};
   std::shared_ptr<ReplyJournal> journal = nullptr;  // null: one in memory
+  int overload_status = 429;  // of requests that a full server refuses; see overload.h
 };
 
 // Thread: any.

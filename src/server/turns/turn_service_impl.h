@@ -57,6 +57,7 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
     std::shared_ptr<Flight> flight = nullptr;
     std::shared_ptr<RequestAccount> account = nullptr;  // who pays; null: nobody counts
     std::shared_ptr<ModelWait> wait = nullptr;          // its model had to be waited for
+    std::string session_key = {};                       // see session_key.h; told in its answer
   };
   // What was read of a request, until its model is there.
   struct Reading {

@@ -53,6 +53,8 @@ std::shared_ptr<const Dialect> MakeCompletionDialect() {
   return std::make_shared<CompletionDialect>();
 }
 
+std::span<const Field> CompletionFields() { return Table(); }
+
 ApiResult<CompletionRequest> ReadCompletionRequest(const Json& body) {
   HEARTH_ASSIGN(const Fields fields, ReadFields(body, Table()));
   CompletionRequest read;

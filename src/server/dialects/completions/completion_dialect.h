@@ -2,6 +2,7 @@
 // OpenAI's older completions: plain text goes on. Both halves of the dialect.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace hearth {
 
 std::shared_ptr<const Dialect> MakeCompletionDialect();
+std::span<const Field> CompletionFields();
 
 struct CompletionRequest {
   TurnRequest turn;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and batch jobs of `hearth serve`.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "batch/batch_office.h"
+#include "server/turns/dialect.h"
+#include "server/turns/turn_service.h"
+namespace CLI {
+class App;
+}  // namespace CLI
+namespace hearth {
+
+struct BatchFlags {
+  std::string path;  // empty: none
+  int max_in_flight = 8;
+};
+void AddBatchOptions(CLI::App& sub, BatchFlags& flags);
+
+// Null without a file.
+Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags);
+// Lines go the way of all requests. `service` outlives the office.
+void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects);
+
+}  // namespace hearth

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs from their file to their results, with an API made of a function.
+#include "batch/batch_office.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "testing/temp_dir.h"
+
+namespace hearth {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr const char* kChat = "/v1/chat/completions";
+
+std::string Input(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) {
+    text += Printf(R"({"custom_id": "c%d", "method": "POST", "url": "%s", "body": {"n": %d}})", i,
+                   kChat, i) +
+            "\n";
+  }
+  return text;
+}
+
+std::string Text(const Json& json, const char* name) {
+  const Json* member = json.Find(name);
+  return member != nullptr && member->string() != nullptr ? *member->string() : "";
+}
+
+// Answers when it is told to, and notes what was asked.
+class FakeApi {
+ public:
+  struct Call {
+    HttpRequest request;
+    std::shared_ptr<HttpReply> reply;
+  };
+  using AnswerFn = std::function<void(const HttpRequest&, HttpReply&)>;
+  BatchSend Sender() {
+    return [this](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+      AnswerFn answer;
+      {
+        const MutexLock lock(mu_);
+        ++asked_[request.body];
+        answer = answer_;
+        if (answer == nullptr) {
+          calls_.push_back({std::move(request), std::move(reply)});
+          return;
+        }
+      }
+      answer(request, *reply);
+    };
+  }
+  void Always(AnswerFn answer) {
+    const MutexLock lock(mu_);
+    answer_ = std::move(answer);
+  }
+  std::vector<Call> Take() {
+    const MutexLock lock(mu_);
+    std::vector<Call> out(std::make_move_iterator(calls_.begin()),
+                          std::make_move_iterator(calls_.end()));
+    calls_.clear();
+    return out;
+  }
+  size_t waiting() {
+    const MutexLock lock(mu_);
+    return calls_.size();
+  }
+  std::map<std::string, int> asked() {
+    const MutexLock lock(mu_);
+    return asked_;
+  }
+
+ private:
+  Mutex mu_;
+  std::deque<Call> calls_ HEARTH_GUARDED_BY(mu_);
+  std::map<std::string, int> asked_ HEARTH_GUARDED_BY(mu_);
+  AnswerFn answer_ HEARTH_GUARDED_BY(mu_);
+};
+
+void Echo(const HttpRequest& request, HttpReply& reply) {
+  reply.Send(200, {}, R"({"echo":)" + request.body + "}");
+}
+
+class BatchOfficeTest : public ::testing::Test {
+ protected:
+  BatchOptions Options(int in_flight = 4) {
+    BatchOptions options;
+    options.max_in_flight = in_flight;
+    options.now_s = [this] { return now_s_.load(); };
+    options.look_every = milliseconds(5);
+    return options;
+  }
+  void Open(const std::string& path = "", int in_flight = 4, const BatchQuota& quota = {}) {
+    office_ = std::make_unique<BatchOffice>(*BatchStore::Open(path, quota), Options(in_flight));
+  }
+  std::string Upload(const std::string& content, const std::string& tenant = "t") {
+    return Text(*office_->AddFile(tenant, {"in.jsonl", "batch", content}), "id");
+  }
+  std::string Create(const std::string& content, const std::string& tenant = "t",
+                     const std::string& window = "24h") {
+    return Text(*office_->AddBatch(tenant, {Upload(content, tenant), kChat, window}), "id");
+  }
+  Json Batch(const std::string& id) { return *office_->FindBatch("t", id); }
+  bool WaitFor(const std::string& id, const std::string& status) {
+    for (int i = 0; i < 10'000; ++i) {
+      if (Text(*ParseJson(WriteJson(Batch(id))), "status") == status) return true;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return false;
+  }
+  bool Eventually(const std::function<bool()>& is) {
+    for (int i = 0; i < 10'000 && !is(); ++i) std::this_thread::sleep_for(milliseconds(1));
+    return is();
+  }
+  // The ids of a result's lines, each once; null: the batch has no such file.
+  std::set<std::string> Ids(const std::string& batch, const char* file) {
+    std::set<std::string> ids;
+    const std::string id = Text(Batch(batch), file);
+    if (id.empty()) return ids;
+    const std::string content = *office_->ReadFile("t", id);
+    size_t at = 0;
+    while (at < content.size()) {
+      const size_t end = content.find('\n', at);
+      const Json line = *ParseJson(content.substr(at, end - at));
+      EXPECT_TRUE(ids.insert(Text(line, "custom_id")).second) << Text(line, "custom_id");
+      at = end + 1;
+    }
+    return ids;
+  }
+  std::string Counts(const std::string& id) { return WriteJson(*Batch(id).Find("request_counts")); }
+
+  std::atomic<int64_t> now_s_{1'000'000};
+  FakeApi api_;
+  std::unique_ptr<BatchOffice> office_;
+};
+
+TEST_F(BatchOfficeTest, AnswersEveryLineOnce) {
+  Open();
+  api_.Always([](const HttpRequest& request, HttpReply& reply) {
+    EXPECT_EQ(request.key_id, "t");
+    EXPECT_EQ(request.path, kChat);
+    if (request.body.find(":7,") != std::string::npos) {
+      return reply.Send(400, {}, R"({"error":{"code":"unknown_parameter"}})");
+    }
+    Echo(request, reply);
+    reply.Send(500, {}, "{}");  // a second answer is nobody's
+  });
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(100));
+  ASSERT_TRUE(WaitFor(id, "completed"));
+  EXPECT_EQ(Ids(id, "output_file_id").size(), 99u);
+  EXPECT_EQ(Ids(id, "error_file_id"), std::set<std::string>{"c7"});
+  EXPECT_EQ(Counts(id), R"({"total":100,"completed":99,"failed":1})");
+  const std::string output = *office_->ReadFile("t", Text(Batch(id), "output_file_id"));
+  EXPECT_THAT(output, HasSubstr(R"("custom_id":"c3","response":{"status_code":200,)"));
+  EXPECT_THAT(output, HasSubstr(R"("body":{"echo":{"n":3,"priority":2}}},"error":null})"));
+  EXPECT_EQ(api_.asked().size(), 100u);
+}
+
+TEST_F(BatchOfficeTest, AFileWithMistakesFails) {
+  Open();
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(2) + "nonsense\n");
+  ASSERT_TRUE(WaitFor(id, "failed"));
+  EXPECT_THAT(WriteJson(Batch(id)), HasSubstr(R"("code":"invalid_json_line","line":3)"));
+  EXPECT_TRUE(api_.asked().empty());
+}
+
+// As after kill -9: what was answered stays, what ran is run again.
+TEST_F(BatchOfficeTest, GoesOnAfterTheProcessEnded) {
+  const testing::TempDir folder;
+  const std::string path = folder.path() + "/batches";
+  Open(path);
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(50));
+  std::map<std::string, int> answered;
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(Eventually([&] { return api_.waiting() == 4; }));
+    auto calls = api_.Take();
+    for (size_t i = 0; i < 3; ++i) {
+      Echo(calls[i].request, *calls[i].reply);
+      ++answered[calls[i].request.body];
+    }
+    const int64_t done = 3 * (round + 1);
+    ASSERT_TRUE(Eventually([&] {
+      return Counts(id) ==
+             Printf(R"({"total":50,"completed":%lld,"failed":0})", static_cast<long long>(done));
+    })) << Counts(id);
+    office_ = nullptr;  // with the rest unanswered
+    api_.Take();
+    calls.clear();
+    Open(path);
+    office_->Start(api_.Sender());
+  }
+  api_.Take();
+  office_ = nullptr;
+  api_.Take();
+  Open(path);
+  api_.Always(Echo);
+  office_->Start(api_.Sender());
+  ASSERT_TRUE(WaitFor(id, "completed"));
+  EXPECT_EQ(Ids(id, "output_file_id").size(), 50u);
+  EXPECT_EQ(Counts(id), R"({"total":50,"completed":50,"failed":0})");
+  const auto asked = api_.asked();
+  for (const auto& [body, count] : answered) EXPECT_EQ(asked.at(body), 1) << body;
+}
+
+TEST_F(BatchOfficeTest, TriesAgainWhatWasNotTheLinesFault) {
+  Open();
+  std::atomic<int> refusals{0};
+  api_.Always([&](const HttpRequest& request, HttpReply& reply) {
+    if (refusals++ < 3) {
+      return reply.Send(429, {{"retry-after", "0"}}, R"({"error":{"code":"overloaded"}})");
+    }
+    Echo(request, reply);
+  });
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(10));
+  ASSERT_TRUE(WaitFor(id, "completed"));
+  EXPECT_EQ(Counts(id), R"({"total":10,"completed":10,"failed":0})");
+}
+
+TEST(BatchFate, TellsPassingTroubleFromTheLinesOwn) {
+  EXPECT_FALSE(FateOf(200, "{}", {}).is_again);
+  EXPECT_FALSE(FateOf(200, "{}", {}).is_error);
+  EXPECT_TRUE(FateOf(0, "", {}).is_again);
+  EXPECT_TRUE(FateOf(400, R"({"error":{"code":"overloaded"}})", {}).is_error);
+  EXPECT_TRUE(FateOf(503, R"({"error":{"code":"model_not_loaded"}})", {}).is_error);
+  EXPECT_TRUE(FateOf(503, "nonsense", {}).is_error);
+  for (const int status : {429, 503, 529}) {
+    const LineFate fate =
+        FateOf(status, R"({"error":{"code":"overloaded"}})", {{"retry-after", "7"}});
+    EXPECT_TRUE(fate.is_again);
+    EXPECT_EQ(fate.after_s, 7);
+  }
+  EXPECT_EQ(FateOf(429, R"({"error":{"code":"overloaded"}})", {{"retry-after", "1e9"}}).after_s,
+            60);
+}
+
+TEST_F(BatchOfficeTest, ACancelledOneKeepsWhatItHas) {
+  Open();
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(20));
+  ASSERT_TRUE(Eventually([&] { return api_.waiting() == 4; }));
+  auto calls = api_.Take();
+  Echo(calls[0].request, *calls[0].reply);
+  ASSERT_TRUE(Eventually([&] { return Counts(id) == R"({"total":20,"completed":1,"failed":0})"; }));
+  ASSERT_TRUE(Eventually([&] { return api_.waiting() == 1; }));
+  std::atomic<int> left{0};
+  for (size_t i = 1; i < calls.size(); ++i) {
+    // As the engine does: who leaves takes the work along.
+    calls[i].reply->OnGone([&, i] {
+      ++left;
+      calls[i].reply->Abort();
+    });
+  }
+  auto last = api_.Take();
+  last[0].reply->OnGone([&] {
+    ++left;
+    last[0].reply->Abort();
+  });
+  EXPECT_EQ(Text(*office_->CancelBatch("t", id), "status"), "cancelling");
+  ASSERT_TRUE(WaitFor(id, "cancelled"));
+  EXPECT_EQ(left, 4);
+  EXPECT_EQ(Ids(id, "output_file_id"), std::set<std::string>{"c0"});
+  EXPECT_EQ(Text(Batch(id), "error_file_id"), "");
+  EXPECT_EQ(office_->CancelBatch("t", id).ok(), true) << "twice is once";
+  api_.Always(Echo);
+  const std::string next = Create(Input(1));
+  ASSERT_TRUE(WaitFor(next, "completed"));
+  EXPECT_EQ(office_->CancelBatch("t", next).error().code, "not_cancellable");
+}
+
+TEST_F(BatchOfficeTest, WhatIsNotRunInTimeExpires) {
+  Open();
+  office_->Start(api_.Sender());
+  const std::string id = Create(Input(10), "t", "90m");
+  ASSERT_TRUE(Eventually([&] { return api_.waiting() == 4; }));
+  auto calls = api_.Take();
+  for (auto& call : calls) {
+    call.reply->OnGone([reply = call.reply.get()] { reply->Abort(); });
+  }
+  now_s_ += 90 * 60 - 1;
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(Text(Batch(id), "status"), "in_progress");
+  now_s_ += 1;
+  ASSERT_TRUE(WaitFor(id, "expired"));
+  EXPECT_EQ(Counts(id), R"({"total":10,"completed":0,"failed":10})");
+  EXPECT_EQ(Ids(id, "error_file_id").size(), 10u);
+  EXPECT_THAT(*office_->ReadFile("t", Text(Batch(id), "error_file_id")),
+              HasSubstr(R"("response":null,"error":{"code":"batch_expired",)"));
+}
+
+TEST_F(BatchOfficeTest, TenantsDoNotSeeEachOther) {
+  Open();
+  const std::string id = Create(Input(1)), file = Text(Batch(id), "input_file_id");
+  EXPECT_EQ(office_->FindBatch("other", id).error().status, 404);
+  EXPECT_EQ(office_->CancelBatch("other", id).error().status, 404);
+  EXPECT_EQ(office_->FindFile("other", file).error().status, 404);
+  EXPECT_EQ(office_->ReadFile("other", file).error().status, 404);
+  EXPECT_EQ(office_->DeleteFile("other", file).error().status, 404);
+  EXPECT_EQ(office_->AddBatch("other", {file, kChat, "24h"}).error().param, "input_file_id");
+  EXPECT_THAT(WriteJson(*office_->ListFiles("other", "", {})), HasSubstr(R"("data":[])"));
+  EXPECT_THAT(WriteJson(*office_->ListBatches("other", {})), HasSubstr(R"("data":[])"));
+}
+
+TEST_F(BatchOfficeTest, KeepsToTheQuota) {
+  Open("", 4, {.max_bytes = 1000, .max_lines = 5, .max_files = 3});
+  office_->Start(api_.Sender());
+  EXPECT_EQ(office_->AddFile("t", {"a", "batch", std::string(1001, 'x')}).error().code,
+            "quota_exceeded");
+  const std::string small = Create(Input(3));
+  ASSERT_TRUE(WaitFor(small, "in_progress"));
+  const std::string more = Create(Input(3));
+  ASSERT_TRUE(WaitFor(more, "failed"));
+  EXPECT_THAT(WriteJson(Batch(more)), HasSubstr("quota_exceeded"));
+  EXPECT_EQ(office_->AddFile("t", {"a", "batch", "x"}).ok(), true);
+  EXPECT_EQ(office_->AddFile("t", {"a", "batch", "x"}).error().code, "quota_exceeded");
+  EXPECT_EQ(office_->AddFile("other", {"a", "batch", "x"}).ok(), true);
+}
+
+TEST_F(BatchOfficeTest, ListsTheNewestFirstInPages) {
+  Open();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 5; ++i) ids.push_back(Upload("x"));
+  const Json first = *ParseJson(WriteJson(*office_->ListFiles("t", "batch", {"", 2})));
+  EXPECT_EQ(Text(first, "first_id"), ids[4]);
+  EXPECT_EQ(Text(first, "last_id"), ids[3]);
+  EXPECT_TRUE(*first.Find("has_more")->boolean());
+  const Json rest = *ParseJson(WriteJson(*office_->ListFiles("t", "", {ids[3], 10})));
+  EXPECT_EQ(rest.Find("data")->array()->size(), 3u);
+  EXPECT_FALSE(*rest.Find("has_more")->boolean());
+  EXPECT_THAT(WriteJson(*office_->ListFiles("t", "other", {})), HasSubstr(R"("data":[])"));
+  EXPECT_TRUE(office_->DeleteFile("t", ids[0]).ok());
+  EXPECT_EQ(office_->FindFile("t", ids[0]).error().status, 404);
+}
+
+TEST_F(BatchOfficeTest, RefusesWhatItCannotRun) {
+  Open();
+  const std::string file = Upload(Input(1));
+  EXPECT_EQ(office_->AddBatch("t", {file, "/v1/responses", "24h"}).error().param, "endpoint");
+  for (const char* window : {"", "0s", "400h", "soon", "-1h"}) {
+    EXPECT_EQ(office_->AddBatch("t", {file, kChat, window}).error().param, "completion_window");
+  }
+  EXPECT_EQ(office_->AddBatch("t", {"file-x", kChat, "24h"}).error().param, "input_file_id");
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the lines of batch jobs, a few at a time, as requests that give way to everybody else's.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+#include "batch/batch_store.h"
+#include "http/message.h"
+namespace hearth {
+
+// Hands a request to the API, which answers on any thread.
+using BatchSend = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
+
+struct BatchOptions {
+  int max_in_flight = 8;                // lines of all jobs together
+  std::function<int64_t()> now_s = {};  // since 1970; empty: the system's
+  std::chrono::milliseconds look_every{500};
+};
+
+// What an answer means for a line. Pure.
+struct LineFate {
+  bool is_again = false;  // it was not this request's fault: it is run later
+  bool is_error = false;
+  double after_s = 0;  // is_again: not before
+};
+LineFate FateOf(int status, const std::string& body, const HttpReply::Headers& headers);
+
+// A line that was begun when the process ended is run again by the next one: only an answer that is
+// in the store counts. Thread: any.
+class BatchRunner {
+ public:
+  BatchRunner(BatchStore& store, const BatchOptions& options);
+  ~BatchRunner();  // stops
+  BatchRunner(const BatchRunner&) = delete;
+  BatchRunner& operator=(const BatchRunner&) = delete;
+  void Start(BatchSend send);  // once
+  void Wake();                 // a job came, or was cancelled
+  void Stop();                 // ends what runs, without an answer; for good
+  int64_t now_s() const;
+
+ private:
+  class Reply;
+  struct Answer;
+  struct Shared;
+  using Time = std::chrono::steady_clock::time_point;
+  struct Job {
+    int64_t cursor = 0;  // the last line that was begun
+    std::map<int64_t, std::shared_ptr<Reply>> running = {};
+    Time paused_until = {};
+  };
+
+  void Run();
+  Status Look();
+  Status TakeAnswers();
+  Status Validate(const BatchRow& batch);
+  // Whether there was a line to begin.
+  Result<bool> BeginLine(const BatchRow& batch, Job& job);
+  Status EndIfDone(const BatchRow& batch, Job& job);
+  static void Leave(Job& job);
+
+  BatchStore& store_;
+  const BatchOptions options_;
+  const std::shared_ptr<Shared> shared_;
+  BatchSend send_;
+  // Of its thread, all of these.
+  std::map<std::string, Job> jobs_;
+  int num_running_ = 0;
+  std::string last_complaint_;
+  std::thread thread_;
+};
+
+}  // namespace hearth
