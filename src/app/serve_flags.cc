@@ -59,6 +59,17 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
       ->capture_default_str();
 }
 
+// What computes, and where.
+void AddHardware(CLI::App& sub, BackendFlags& hardware) {
+  AddDevice(sub, hardware.device);
+  sub.add_option("--isa", hardware.isa,
+                 "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+  sub.add_option("--threads", hardware.num_threads,
+                 "Number of threads; default: one per core that the cgroup allows")
+      ->check(Between(1, 1024));
+  AddNuma(sub, hardware.numa_nodes);
+}
+
 // What becomes of requests before the model sees them.
 void AddRequestOptions(CLI::App& sub, ServeFlags& flags) {
   sub.add_option("--served-name", flags.served_names,
@@ -183,13 +194,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
                  "Time that running replies get to finish at shutdown, in seconds")
       ->check(Between(0.0, 3600.0))
       ->capture_default_str();
-  AddDevice(sub, flags.engine.hardware.device);
-  sub.add_option("--isa", flags.engine.hardware.isa,
-                 "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub.add_option("--threads", flags.engine.hardware.num_threads,
-                 "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
-  AddNuma(sub, flags.engine.hardware.numa_nodes);
+  AddHardware(sub, flags.engine.hardware);
 }
 
 }  // namespace hearth
