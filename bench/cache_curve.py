@@ -8,6 +8,7 @@ import contextlib
 import csv
 import math
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -162,6 +163,7 @@ def main():
     parser.add_argument("--picture", type=pathlib.Path)
     parser.add_argument("--from", dest="source", type=pathlib.Path, help="what was printed before")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and what was set up goes
     text = args.source.read_text() if args.source else measure(args)
     print(text, end="")
     rows = list(csv.DictReader(text.splitlines()))

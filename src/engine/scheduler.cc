@@ -351,7 +351,12 @@ void Scheduler::KeepCheckpoints(Sequence& s, int before) {
   const auto passed = [&](int checkpoint) {
     return checkpoint > before && checkpoint <= s.num_computed;
   };
-  if (passed(s.num_prompt)) kv_.KeepCheckpoint(s.kv, s.num_prompt);
+  if (passed(s.num_prompt)) {
+    kv_.KeepCheckpoint(s.kv, s.num_prompt);
+    // Who asks the same again computes its last token, and starts a block earlier where that is
+    // all of a block.
+    kv_.KeepCheckpoint(s.kv, s.num_prompt - 1);
+  }
   if (before >= s.num_prompt) return;
   for (const int checkpoint : s.request.checkpoints) {
     if (checkpoint < s.num_prompt && passed(checkpoint)) kv_.KeepCheckpoint(s.kv, checkpoint);

@@ -89,6 +89,16 @@ TEST_F(TierTest, WhatMemoryLostComesBackFromTheTier) {
   EXPECT_EQ(counts().num_loads_used, 1u);
 }
 
+// Its last token is computed in any case: a prompt of whole blocks starts one block earlier, and
+// needs the window before that.
+TEST_F(TierTest, APromptOfWholeBlocksIsFoundAgain) {
+  const auto computed = Answer(Prompt(1, 160));
+  Restart();
+  const auto again = Answer(Prompt(1, 160));
+  EXPECT_EQ(again->tokens, computed->tokens);
+  EXPECT_EQ(again->record->num_loaded, 144);
+}
+
 TEST_F(TierTest, AFetchSaysWhoseItIs) {
   const auto ask = [&] {
     Request request;

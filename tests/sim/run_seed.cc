@@ -170,8 +170,8 @@ std::string CheckQuota(const SimScenario& scenario, const SimOutcome& outcome) {
     could += static_cast<double>(outcome.fates[again].prompt.size());
     found += outcome.fates[again].record.num_loaded;
   }
-  // Some goes from memory before a step had time to store it.
-  if (found >= 0.3 * could) return {};
+  // The last tokens of each are computed, and the tier takes whole blocks.
+  if (found >= 0.85 * could) return {};
   return Printf("found %.2f of what was stored before the flood", found / could);
 }
 
