@@ -23,7 +23,7 @@ from standin import Hub
 STORED = ("smollm2", "qwen3-8b", "gpt-oss-20b")
 SMALL = "tiny-chatml.gguf"
 MODELS = {name: SMALL for name in ("smollm2.gguf", "model.gguf", "m.gguf", "MODEL")}
-MODELS["M"] = "smollm2.gguf"  # benchmarks need a length of context
+MODELS["M"] = "tiny-oss-o200k.gguf"  # benchmarks need a length of context
 MODELS["gpt-oss-20b.gguf"] = "tiny-oss-o200k.gguf"
 MODELS["model-f16.gguf"] = "stories15M-q8_0.gguf"
 # What `hearth pull` asks the Hub for: the name's repository, and a file in it.
@@ -87,6 +87,7 @@ class Place:
         self.held = tempfile.TemporaryDirectory(prefix="hearth-docs-", ignore_cleanup_errors=True)
         self.folder = pathlib.Path(self.held.name)
         self.ports, self.hub, self.lasting, self.count = {}, None, [], 0
+        self.small = SMALL if is_bounded else "smollm2.gguf"
         # Each is taken before the next is looked for.
         with contextlib.ExitStack() as taken:
             for port in PORTS:
@@ -109,7 +110,7 @@ class Place:
 
     def fill(self, pulled, page_blocks):
         for name, model in MODELS.items():
-            (self.folder / name).symlink_to(work_model(model))
+            (self.folder / name).symlink_to(work_model(self.small if model == SMALL else model))
         for name in STORED:
             if name not in pulled:
                 self.store(name)
@@ -134,7 +135,7 @@ class Place:
 
     def store(self, name):
         """As if it had been pulled."""
-        model = pathlib.Path(work_model(SMALL))
+        model = pathlib.Path(work_model(self.small))
         folder = self.folder / ".local/share/hearth/models" / name
         folder.mkdir(parents=True)
         (folder / f"{name}.gguf").symlink_to(model)
