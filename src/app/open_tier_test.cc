@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-const KvLayout kLayout{16, {{0, 1024, 10}}};
+const KvLayout kLayout{.groups = {{0, 1024, 10}}};
 
 class OpenTierTest : public ::testing::Test {
  protected:

@@ -39,6 +39,7 @@ def refuse(calls):
     steps = program(calls)
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     table = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+    libc.prctl.argtypes = [ctypes.c_int] + 4 * [ctypes.c_ulong]
     if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
             PR_SET_SECCOMP, MODE_FILTER, ctypes.addressof(table), 0, 0):
         os._exit(77)
