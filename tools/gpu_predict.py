@@ -87,8 +87,8 @@ def step(model, card, tokens, context, costs):
     for kind, count, experts, active in model["matrices"]:
         rows = tokens if experts == 1 else tokens * active / experts
         touched = 1.0 if experts == 1 else 1 - (1 - active / experts) ** tokens
-        # A launch for up to eight tokens has tiles of 8 rows, others of 32; each tile reads its weights anew.
-        tile = 8 if tokens <= 8 else 32
+        # A launch for up to eight tokens has tiles of 8 rows, others of 16 or 32; each tile reads its weights anew.
+        tile = 8 if tokens <= 8 else max(tile for name, tile in instructions if name == kind)
         tiles = max(1, math.ceil(rows / tile))
         size = count * BYTES[kind] * touched * tiles
         read += size

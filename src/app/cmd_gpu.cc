@@ -126,6 +126,9 @@ void PrintDevice(const FoundDevice& device, size_t index) {
   }
   fmt::print("\n");
   if (!device.problem.empty()) fmt::print("  cannot be used: {}\n", ForTerminal(device.problem));
+  if (device.problem.empty() && device.models.empty()) {
+    fmt::print("  no models on this machine yet: `hearth pull` lists names to download\n");
+  }
   size_t width = 0;
   for (const ModelFit& model : device.models) width = std::max(width, model.name.size());
   for (const ModelFit& model : device.models) PrintModel(model, width);

@@ -51,12 +51,8 @@ __global__ void __launch_bounds__(kMatmulThreads)
   MatmulKernel<Q8, 4>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q2k_few(const __grid_constant__ MatmulArgs args) {
+    hearth_q2k(const __grid_constant__ MatmulArgs args) {
   SuperMatmulKernel<WeightKind::kQ2K, 1>(args);
-}
-__global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q2k_many(const __grid_constant__ MatmulArgs args) {
-  SuperMatmulKernel<WeightKind::kQ2K, 4>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q3k_few(const __grid_constant__ MatmulArgs args) {
@@ -67,20 +63,12 @@ __global__ void __launch_bounds__(kMatmulThreads)
   SuperMatmulKernel<WeightKind::kQ3K, 4>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q4k_few(const __grid_constant__ MatmulArgs args) {
+    hearth_q4k(const __grid_constant__ MatmulArgs args) {
   SuperMatmulKernel<WeightKind::kQ4K, 1>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q4k_many(const __grid_constant__ MatmulArgs args) {
-  SuperMatmulKernel<WeightKind::kQ4K, 4>(args);
-}
-__global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q5k_few(const __grid_constant__ MatmulArgs args) {
+    hearth_q5k(const __grid_constant__ MatmulArgs args) {
   SuperMatmulKernel<WeightKind::kQ5K, 1>(args);
-}
-__global__ void __launch_bounds__(kMatmulThreads)
-    hearth_q5k_many(const __grid_constant__ MatmulArgs args) {
-  SuperMatmulKernel<WeightKind::kQ5K, 4>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q6k_few(const __grid_constant__ MatmulArgs args) {

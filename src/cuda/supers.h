@@ -190,6 +190,10 @@ HEARTH_DEVICE void AddBlock(const SuperGroup<kKind>& w, int block, const uint32_
 // A unit's exact sums: of codes with the high and the low halves, and of minima with both.
 template <WeightKind kKind>
 constexpr int kSuperParts = SuperFormat<kKind>::kHasMin ? 3 : 2;
+// Tiles of a launch for many rows. Minima are sums of their own, and with several tiles there are
+// more sums than registers.
+template <WeightKind kKind>
+constexpr int kSuperTiles = SuperFormat<kKind>::kHasMin ? 1 : 4;
 template <int kTiles>
 constexpr int kSuperItems = kTiles == 1 ? 8 : 4;  // units of a round
 
@@ -205,8 +209,7 @@ HEARTH_DEVICE void SumGroups(const uint8_t* panel, const ActRows& x, TileRows ro
                              int end, int first_unit, int32_t* sums) {
   using Format = SuperFormat<kKind>;
   const int g = Thread() % kWarp / 4, t = Thread() % 4;
-  int32_t high[kTiles][4] = {}, low[kTiles][4] = {}, min_high[kTiles][4] = {},
-          min_low[kTiles][4] = {};
+  int32_t high[kTiles][4] = {}, low[kTiles][4] = {}, min[kTiles][4] = {};
   for (int at = begin; at < end; ++at) {
     const int unit = at / kUnitGroups;
     SuperGroup<kKind> w;
@@ -224,8 +227,9 @@ HEARTH_DEVICE void SumGroups(const uint8_t* panel, const ActRows& x, TileRows ro
         AddBlock<kKind>(w, block, hi, high[tile]);
         AddBlock<kKind>(w, block, lo, low[tile]);
         if constexpr (Format::kHasMin) {
-          Mma(min_high[tile], w.minima[block], hi);
-          Mma(min_low[tile], w.minima[block], lo);
+          constexpr int32_t kHigh[2] = {256, 256};
+          AddScaled(min[tile], w.minima[block], hi, kHigh);
+          Mma(min[tile], w.minima[block], lo);
         }
       }
     }
@@ -237,9 +241,9 @@ HEARTH_DEVICE void SumGroups(const uint8_t* panel, const ActRows& x, TileRows ro
         SharedAdd(place, high[tile][i]);
         SharedAdd(place + kTiles * 128, low[tile][i]);
         if constexpr (Format::kHasMin) {
-          SharedAdd(place + 2 * kTiles * 128, 256 * min_high[tile][i] + min_low[tile][i]);
+          SharedAdd(place + 2 * kTiles * 128, min[tile][i]);
         }
-        high[tile][i] = low[tile][i] = min_high[tile][i] = min_low[tile][i] = 0;
+        high[tile][i] = low[tile][i] = min[tile][i] = 0;
       }
     }
   }

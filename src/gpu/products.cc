@@ -17,7 +17,8 @@ struct Shape {
 template <WeightKind kKind>
 Shape SuperShape(Kernel few, Kernel many, bool is_few) {
   if (is_few) return {few, kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 1>()};
-  return {many, 4 * kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 4>()};
+  return {many, kSuperTiles<kKind> * kTileTokens, kMatmulThreads,
+          SuperSharedBytes<kKind, kSuperTiles<kKind>>()};
 }
 
 // Few rows are taken in tiles of eight, which waste less; many share the weights they read.
@@ -33,13 +34,13 @@ Shape ShapeOf(WeightKind kind, int rows) {
       if (is_few) return {Kernel::kQ8Few, kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 1>()};
       return {Kernel::kQ8Many, 4 * kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 4>()};
     case WeightKind::kQ2K:
-      return SuperShape<WeightKind::kQ2K>(Kernel::kQ2KFew, Kernel::kQ2KMany, is_few);
+      return SuperShape<WeightKind::kQ2K>(Kernel::kQ2K, Kernel::kQ2K, is_few);
     case WeightKind::kQ3K:
       return SuperShape<WeightKind::kQ3K>(Kernel::kQ3KFew, Kernel::kQ3KMany, is_few);
     case WeightKind::kQ4K:
-      return SuperShape<WeightKind::kQ4K>(Kernel::kQ4KFew, Kernel::kQ4KMany, is_few);
+      return SuperShape<WeightKind::kQ4K>(Kernel::kQ4K, Kernel::kQ4K, is_few);
     case WeightKind::kQ5K:
-      return SuperShape<WeightKind::kQ5K>(Kernel::kQ5KFew, Kernel::kQ5KMany, is_few);
+      return SuperShape<WeightKind::kQ5K>(Kernel::kQ5K, Kernel::kQ5K, is_few);
     case WeightKind::kQ6K:
       return SuperShape<WeightKind::kQ6K>(Kernel::kQ6KFew, Kernel::kQ6KMany, is_few);
     case WeightKind::kIq4Xs:

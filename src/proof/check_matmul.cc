@@ -23,10 +23,15 @@ struct ProductKernel {
   const char* names[2];     // for few rows, for many
   int64_t shared_bytes[2];  // likewise
   int strip;                // columns of activations with one scale
+  int many_tiles = 4;
 };
 template <WeightKind kKind>
 constexpr ProductKernel SuperKernel(DType dtype, const char* few, const char* many) {
-  return {dtype, {few, many}, {SuperSharedBytes<kKind, 1>(), SuperSharedBytes<kKind, 4>()}, kSuper};
+  return {dtype,
+          {few, many},
+          {SuperSharedBytes<kKind, 1>(), SuperSharedBytes<kKind, kSuperTiles<kKind>>()},
+          kSuper,
+          kSuperTiles<kKind>};
 }
 constexpr ProductKernel kMxfp4Kernel = {
     DType::kMxfp4,
@@ -38,10 +43,10 @@ constexpr ProductKernel kQ8Kernel = {DType::kQ8_0,
                                      {MatmulSharedBytes<Q8, 1>(), MatmulSharedBytes<Q8, 4>()},
                                      kStrip};
 constexpr ProductKernel kSuperKernels[] = {
-    SuperKernel<WeightKind::kQ2K>(DType::kQ2_K, "hearth_q2k_few", "hearth_q2k_many"),
+    SuperKernel<WeightKind::kQ2K>(DType::kQ2_K, "hearth_q2k", "hearth_q2k"),
     SuperKernel<WeightKind::kQ3K>(DType::kQ3_K, "hearth_q3k_few", "hearth_q3k_many"),
-    SuperKernel<WeightKind::kQ4K>(DType::kQ4_K, "hearth_q4k_few", "hearth_q4k_many"),
-    SuperKernel<WeightKind::kQ5K>(DType::kQ5_K, "hearth_q5k_few", "hearth_q5k_many"),
+    SuperKernel<WeightKind::kQ4K>(DType::kQ4_K, "hearth_q4k", "hearth_q4k"),
+    SuperKernel<WeightKind::kQ5K>(DType::kQ5_K, "hearth_q5k", "hearth_q5k"),
     SuperKernel<WeightKind::kQ6K>(DType::kQ6_K, "hearth_q6k_few", "hearth_q6k_many"),
     SuperKernel<WeightKind::kIq4Xs>(DType::kIq4Xs, "hearth_iq4xs_few", "hearth_iq4xs_many"),
 };
@@ -99,7 +104,8 @@ std::string CheckOne(Machine& machine, const ProductKernel& kernel, int rows, in
   job.bias = has_bias ? memory.Copy(bias) : nullptr;
   job.y = memory.Copy(std::vector<float>(want.size(), -77.0f));
   job.y_stride = stride;
-  const int many = m > kTileTokens ? 1 : 0, tile = many == 1 ? 4 * kTileTokens : kTileTokens;
+  const int many = m > kTileTokens ? 1 : 0,
+            tile = many == 1 ? kernel.many_tiles * kTileTokens : kTileTokens;
   const MatmulArgs args{memory.Copy(&job, 1), inputs.device, m};
   RunKernel(machine, kernel.names[many],
             {job.num_panels, 1, (m + tile - 1) / tile, kMatmulThreads, kernel.shared_bytes[many]},

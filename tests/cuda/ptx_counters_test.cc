@@ -26,7 +26,8 @@ struct Counted {
 template <WeightKind kKind>
 constexpr Counted Super(const char* kernel, int rows) {
   return {kernel, rows, kSuperCols, int64_t{kSuperCols} / kSuper * SuperFormat<kKind>::kUnitBytes,
-          rows > kTileTokens ? SuperSharedBytes<kKind, 4>() : SuperSharedBytes<kKind, 1>()};
+          rows > kTileTokens ? SuperSharedBytes<kKind, kSuperTiles<kKind>>()
+                             : SuperSharedBytes<kKind, 1>()};
 }
 constexpr int64_t kBlocks = kCols / kQuantBlock;
 // LineUp of the parts before, as Mxfp4::NibblesAt and Q8::CodesAt have it.
@@ -40,9 +41,8 @@ constexpr Counted kCounted[] = {
     {"hearth_q8_few", 1, kCols, kQ8Bytes, MatmulSharedBytes<Q8, 1>()},
     {"hearth_q8_few", 8, kCols, kQ8Bytes, MatmulSharedBytes<Q8, 1>()},
     {"hearth_q8_many", 32, kCols, kQ8Bytes, MatmulSharedBytes<Q8, 4>()},
-    Super<WeightKind::kQ4K>("hearth_q4k_few", 1),
-    Super<WeightKind::kQ4K>("hearth_q4k_few", 8),
-    Super<WeightKind::kQ4K>("hearth_q4k_many", 32),
+    Super<WeightKind::kQ4K>("hearth_q4k", 1),
+    Super<WeightKind::kQ4K>("hearth_q4k", 8),
     Super<WeightKind::kQ6K>("hearth_q6k_few", 1),
     Super<WeightKind::kQ6K>("hearth_q6k_few", 8),
     Super<WeightKind::kQ6K>("hearth_q6k_many", 32),
