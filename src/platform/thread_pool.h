@@ -151,7 +151,7 @@ class ThreadPool {
   void* body_ = nullptr;
   int n_ = 0, grain_ = 1;
   uint64_t num_loops_ = 0;  // with this one; unlike loop_ it never comes round
-  bool only_own_ = false;  // nobody takes another's share: it holds no work of its own
+  bool only_own_ = false;   // nobody takes another's share: it holds no work of its own
   SpinBudget caller_spins_;
   int64_t most_spin_ = SpinBudget::kMost;
   // The number of the last loop, which is even; one more when the loop is closed.

@@ -241,7 +241,8 @@ TEST(ThreadPool, KeepsItsShareBesideBusyNeighbours) {
     best = std::min(best, SecondsOfLoops(pool) / alone);
     is_done = true;
   }
-  std::printf("beside a busy thread per processor loops take %.1f times as long; 2 is fair\n", best);
+  std::printf("beside a busy thread per processor loops take %.1f times as long; 2 is fair\n",
+              best);
   EXPECT_LT(best, 8);
 }
 
