@@ -128,6 +128,14 @@ def quotas(programs, rounds, limits):
             for name, row in found.items()}
 
 
+def proportional(row, limit, cpus):
+    """What whole processors give, between them in proportion: more of them share one memory."""
+    known = {0: 0.0, **{int(q): rate for q, rate in row.items() if q and q == int(q)}, cpus: row[None]}
+    low = max(q for q in known if q <= limit)
+    high = min((q for q in known if q >= limit), default=cpus)
+    return known[low] + (known[high] - known[low]) * (limit - low) / max(1, high - low)
+
+
 def show_quotas(found, limits):
     cpus = len(os.sched_getaffinity(0))
     print("\n| program | quota, CPUs | tok/s | of proportional |\n|---|---|---|---|")
@@ -135,7 +143,7 @@ def show_quotas(found, limits):
     for name, row in found.items():
         print(f"| {name} | none ({cpus}) | {row[None]:.1f} | |")
         for limit in limits:
-            share = row[limit] / (row[None] * min(limit, cpus) / cpus)
+            share = row[limit] / proportional(row, limit, cpus)
             print(f"| {name} | {limit:g} | {row[limit]:.1f} | {100 * share:.0f} % |")
             least = min(least, share) if name == "Hearth" else least
     return least
