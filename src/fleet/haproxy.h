@@ -31,7 +31,7 @@ struct FleetSpec {
   int max_queued = 32;     // requests that wait at the balancer for one replica
   double queue_s = 30;     // and how long
   double reply_s = 600;    // without a byte of a reply
-  int max_connections = 10'000;
+  int max_connections = 8000;
 };
 
 // Two replicas of one address are refused, and words that HAProxy would read as others.

@@ -87,7 +87,8 @@ class Haproxy:
         text = subprocess.run(
             [program, "fleet", "haproxy", "--replicas",
              ",".join(f"{each.address}@{each.agent}" for each in replicas),
-             "--listen", f"127.0.0.1:{self.port}", "--stats", f"127.0.0.1:{self.stats}", *flags],
+             "--listen", f"127.0.0.1:{self.port}", "--stats", f"127.0.0.1:{self.stats}",
+             "--max-connections", "500", *flags],
             capture_output=True, text=True, check=True).stdout
         path = pathlib.Path(folder) / f"haproxy-{self.port}.cfg"
         path.write_text(text, encoding="utf-8")
@@ -101,6 +102,7 @@ class Haproxy:
             wait_until(lambda each=replica: self.row(each)["status"].startswith("UP"))
 
     def answers(self):
+        expect(self.process.poll() is None, "HAProxy to run")
         try:
             return get(self.stats, "/;csv")[0] == 200
         except OSError:

@@ -3,6 +3,7 @@
 fleet haproxy` prints: every reply has a lone engine's bits, a conversation stays with its replica, a
 replica that is killed costs no more requests than it had in flight, and one that is replaced none."""
 import argparse
+import concurrent.futures
 import random
 import signal
 import ssl
@@ -36,8 +37,7 @@ class Chat:
             messages += [{"role": "user", "content": self.says[i]},
                          {"role": "assistant", "content": self.expected[i][0] or "…"}]
         messages.append({"role": "user", "content": self.says[turn]})
-        body = {"messages": messages, "temperature": 0, "max_tokens": 12, "logprobs": True,
-                "reasoning_effort": "low"}
+        body = {"messages": messages, "temperature": 0, "max_tokens": 12, "logprobs": True}
         if self.kind == 2:
             body["user"] = self.name
         if self.kind == 3:
@@ -215,7 +215,7 @@ def check_alone(program, folder):
 
     text = subprocess.run([program, "fleet", "haproxy", "--replicas", Nobody.address, "--listen",
                            f"127.0.0.1:{(port := free_port())}", "--stats",
-                           f"127.0.0.1:{free_port()}", "--agent-port", "0"],
+                           f"127.0.0.1:{free_port()}", "--agent-port", "0", "--max-connections", "500"],
                           capture_output=True, text=True, check=True).stdout
     with open(f"{folder}/alone.cfg", "w", encoding="utf-8") as file:
         file.write(text)
@@ -258,12 +258,15 @@ def main():
     parser.add_argument("--kills", type=int, default=1)
     parser.add_argument("--clients", type=int, default=4)
     options = parser.parse_args()
-    model = work_model("tiny-oss-o200k.gguf")
+    model = work_model("tiny-chatml.gguf")
     flags = ("--drain-notice", "1.5", "--overload-status", "503")
     lone, replicas = Replica(options.program, model), []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            replicas += [Replica(options.program, model, *flags) for _ in range(options.replicas)]
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                starts = [pool.submit(Replica, options.program, model, *flags)
+                          for _ in range(options.replicas)]
+            replicas += [start.result() for start in starts]
             check_shares(options.program, folder, replicas, lone, options)
             chats = [Chat(f"chat-{i}", options.turns) for i in range(options.chats)]
             for chat in chats:

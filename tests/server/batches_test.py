@@ -200,9 +200,9 @@ def main():
     parser.add_argument("--lines", type=int, default=40)
     parser.add_argument("--kills", type=int, default=3)
     options = parser.parse_args()
-    model = work_model("tiny-oss-o200k.gguf")
+    model = work_model("tiny-chatml.gguf")
     with tempfile.TemporaryDirectory() as folder:
-        flags = ("--batches", f"{folder}/batches.db", "--served-name", "*")
+        flags = ("--batches", f"{folder}/batches.db", "--served-name", "*", "--threads", "1")
         with serving(options.program, model, *flags) as server:
             client = client_of(server)
             check_whole(client)
