@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache on disk costs beside the bare disk: bytes written for each byte stored, reads
-// beside pread of the same files, the time to open; and the same with direct reads, encrypted, and
-// with values in blob files.
-// disk_store_bench DIR GIB [TURNOVERS [fifo|direct|sealed|blobs]]: a store of so many GiB, written
-// so many times over; all four unless one is named.
+// What the cache on disk costs beside the bare disk: bytes written a byte, reads beside pread, the
+// time to open; with direct reads, encrypted, and with blob files.
+// disk_store_bench DIR GIB [TURNOVERS [fifo|direct|sealed|blobs]]
 #include <fcntl.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>

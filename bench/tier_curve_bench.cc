@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetch against recompute: the time to the first token of a prompt that is computed, that is in
-// memory, and that comes out of a tier, by its length; and what the engine itself chooses.
-// tier_curve_bench MODEL LONGEST WHERE...: prompts of 32 tokens and twice as many each, up to
-// LONGEST. WHERE is disk=DIR, or NAME=REDIS or NAME=REDIS,FILL: a Redis server's address, and
-// another one by which the same server is filled.
-// tier_curve_bench MODEL beside DIR NICENESS...: tokens a second of one reply, alone and while
-// blocks are fetched from a disk and stored to it as fast as that goes, by threads that nice.
+// Fetch against recompute: the time to the first token of a prompt that is computed, in memory, or
+// in a tier, by its length, and what the engine chooses (tier_curve_bench MODEL LONGEST WHERE...);
+// and a reply beside a disk tier at its full rate (MODEL beside DIR NICENESS...).
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -134,6 +130,7 @@ std::vector<Point> Compute(Machine& machine, int longest, Records& records) {
   return points;
 }
 
+// disk=DIR, NAME=REDIS, or NAME=REDIS,FILL.
 struct Where {
   std::string name;
   std::string path;     // of a disk
