@@ -23,7 +23,7 @@ ISSUED = 0.7      # of what four schedulers a processor could issue
 LAUNCH = 2.5e-6   # seconds between two launches of a stream, without CUDA graphs
 CONTEXT = 1024    # tokens before a decoded one
 CHUNK = 512       # tokens of prompt in a step
-BYTES = {"mxfp4": 0.533, "q8": 1.0625, "q4k": 0.5625, "q6k": 0.828125}  # of a packed weight
+BYTES = {"mxfp4": 0.533, "q8": 1.0625}  # of a packed weight
 
 
 def matrices_of_gpt_oss():
@@ -32,14 +32,6 @@ def matrices_of_gpt_oss():
     attention = layers * d * (heads + 2 * kv + heads)
     expert = layers * 3 * d * d_ff
     return [("q8", attention + d * vocab, 1, 1), ("mxfp4", expert * 32, 32, 4)]
-
-
-def matrices_of_qwen3_8b():
-    """As Q4_K_M: half of the layers have Q6_K for V and down, and so has the head."""
-    d, heads, kv, d_ff, layers, vocab = 4096, 32 * 128, 8 * 128, 12288, 36, 151936
-    better = layers // 2 * (d * kv + d * d_ff) + d * vocab
-    rest = layers * (d * (2 * heads + 2 * kv) + 3 * d * d_ff) - layers // 2 * (d * kv + d * d_ff)
-    return [("q4k", rest, 1, 1), ("q6k", better, 1, 1)]
 
 
 def kv_bytes(layers, heads, d_head):
@@ -52,9 +44,6 @@ MODELS = {
     "gpt-oss-20b, MXFP4 experts and Q8_0": dict(
         matrices=matrices_of_gpt_oss(), experts=24, dense=0, extra=0, full=kv_bytes(12, 8, 64),
         window=(kv_bytes(12, 8, 64), 128), embedding=2880 * 201088 * BYTES["q8"]),
-    "Qwen3-8B, Q4_K_M": dict(
-        matrices=matrices_of_qwen3_8b(), experts=0, dense=36, extra=18, full=kv_bytes(36, 8, 128), window=(0, 1),
-        embedding=4096 * 151936 * BYTES["q4k"]),
 }
 
 # Tokens per second that others published for gpt-oss-20b; sources in the page's text.
@@ -70,8 +59,8 @@ def read_costs():
         if words[:1] == ["launches"]:
             launches[words[1]] = int(words[2])
         if words[:1] == ["instructions"]:
-            kernel, rows = words[1].removeprefix("hearth_").split("_")[0], int(words[2])
-            instructions[kernel, rows] = dict(zip(("75", "80", "89", "120"), map(float, words[3:])))
+            kernel = words[1].removeprefix("hearth_").removesuffix("_few")
+            instructions[kernel] = dict(zip(("75", "80", "89", "120"), map(float, words[2:])))
     return launches, instructions
 
 
@@ -87,12 +76,13 @@ def step(model, card, tokens, context, costs):
     for kind, count, experts, active in model["matrices"]:
         rows = tokens if experts == 1 else tokens * active / experts
         touched = 1.0 if experts == 1 else 1 - (1 - active / experts) ** tokens
-        # A launch for up to eight tokens has tiles of 8 rows, others of 16 or 32; each tile reads its weights anew.
-        tile = 8 if tokens <= 8 else max(tile for name, tile in instructions if name == kind)
+        # A launch for up to eight tokens has tiles of 8 rows, others of 32, which take up to four times the
+        # instructions; each tile reads its weights anew.
+        tile = 8 if tokens <= 8 else 32
         tiles = max(1, math.ceil(rows / tile))
         size = count * BYTES[kind] * touched * tiles
         read += size
-        issued += size * instructions[kind, 1 if tokens == 1 else tile][arch]
+        issued += size * instructions[kind][arch] * tile / 8
         multiplied += count * touched * tiles * tile * 2 * 2  # two halves, multiply and add
     seen = context * model["full"] + min(context, model["window"][1]) * model["window"][0]
     read += tokens * seen
