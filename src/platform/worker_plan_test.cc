@@ -224,13 +224,15 @@ TEST(WorkerPlan, MoreWorkersThanCoresUseSiblings) {
 
 // Slow cores come after fast ones and before the fast ones' siblings.
 TEST(WorkerPlan, FastCoresFirst) {
-  // Processors 0 to 3 are two fast cores with siblings, 4 and 5 slow ones without.
+  // Processors 0 and 1 are slow cores without siblings, 2 to 5 two fast ones with.
   std::vector<CpuPlace> machine;
-  for (int cpu = 0; cpu < 4; ++cpu) machine.push_back({.cpu = cpu, .core = cpu / 2, .speed = 1});
-  for (int cpu = 4; cpu < 6; ++cpu) machine.push_back({.cpu = cpu, .core = cpu});
-  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 2), (Cpus{0, 2}));
-  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 4), (Cpus{0, 2, 4, 5}));
-  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 6), (Cpus{0, 2, 4, 5, 1, 3}));
+  for (int cpu = 0; cpu < 2; ++cpu) machine.push_back({.cpu = cpu, .core = cpu});
+  for (int cpu = 2; cpu < 6; ++cpu) {
+    machine.push_back({.cpu = cpu, .core = 1 + cpu / 2, .speed = 1});
+  }
+  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 2), (Cpus{2, 4}));
+  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 4), (Cpus{2, 4, 0, 1}));
+  EXPECT_EQ(WorkerCpus(machine, From(0, 6), 6), (Cpus{2, 4, 0, 1, 3, 5}));
 }
 
 TEST(WorkerPlan, FewerWorkersAreSpreadOverNodes) {
