@@ -96,7 +96,7 @@ class BatchStore {
       HEARTH_REQUIRES(mu_);
   Status AnswerRest(const BatchRow& batch, const Unrun& unrun) HEARTH_REQUIRES(mu_);
 
-  sqlite3* const db_;
+  sqlite3* db_ HEARTH_GUARDED_BY(mu_);
   const BatchQuota quota_;
   Mutex mu_;
 };
