@@ -293,8 +293,8 @@ bool HttpServer::Impl::TrySpawn(Lane& lane, tcp::socket& socket) {
   }
 }
 
-// Others who stand in the kernel's line already. One per turn of the thread would be too few: whoever
-// connects and goes faster than that makes the line longer than everybody's patience.
+// Others who stand in the kernel's line already. One per turn of the thread would be too few:
+// whoever connects and goes faster than that makes the line longer than everybody's patience.
 void HttpServer::Impl::AcceptMore() {
   constexpr int kAtOnce = 64;
   for (int i = 0; i < kAtOnce; ++i) {

@@ -8,6 +8,9 @@ TALK = [{"role": "user", "content": "x"}]
 EMPTY = {
     "/v1/chat/completions": {"messages": TALK, "max_tokens": 1},
     "/v1/completions": {"prompt": "x", "max_tokens": 1},
+    "/v1/chat/completions/render": {"messages": TALK, "max_tokens": 1},
+    "/v1/completions/render": {"prompt": "x", "max_tokens": 1},
+    "/v1/batches": {"input_file_id": "file-x", "endpoint": "/v1/completions", "completion_window": "24h"},
     "/v1/embeddings": {"input": "x"},
     "/v1/responses": {"input": "x", "max_output_tokens": 1, "store": False},
     "/v1/responses/input_tokens": {"input": "x"},
