@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas on the loopback and a real HAProxy in front of them, for tests."""
+import atexit
 import csv
 import http.client
 import io
@@ -97,6 +98,7 @@ class Haproxy:
         expect(checked.returncode == 0, f"a configuration that HAProxy takes: {checked.stderr}")
         expect("warning" not in checked.stderr.lower(), f"no warnings: {checked.stderr}")
         self.process = subprocess.Popen(["haproxy", "-db", "-f", path], stderr=subprocess.DEVNULL)
+        atexit.register(self.stop)  # also when a check fails: whoever waits for our output would wait for it
         wait_until(self.answers)
         for replica in replicas:
             wait_until(lambda each=replica: self.row(each)["status"].startswith("UP"))

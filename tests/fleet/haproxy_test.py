@@ -132,21 +132,37 @@ def beside(port, chats, clients, work):
     return tally, came
 
 
+def wait_for_rest(balancer, replicas):
+    """A request that HAProxy has not yet let go of counts as load, and load may move a conversation."""
+    wait_until(lambda: all(balancer.row(each)["scur"] == "0" for each in replicas))
+
+
+def served_by(balancer, replicas, chat):
+    """How many turns each replica answered, sorted; None when a weight changed meanwhile, which may move it."""
+    weights = [balancer.row(each)["weight"] for each in replicas]
+    before = [each.metric("hearth_requests_admitted_total") for each in replicas]
+    tally = Tally()
+    for turn in range(len(chat.says)):
+        wait_for_rest(balancer, replicas)
+        hold_turn(balancer.port, chat, turn, tally)
+    after = [each.metric("hearth_requests_admitted_total") for each in replicas]
+    if weights != [balancer.row(each)["weight"] for each in replicas]:
+        return None
+    return sorted(b - a for a, b in zip(before, after))
+
+
 def check_sticky(balancer, replicas, chats):
     for chat in chats:
-        before = [each.metric("hearth_requests_admitted_total") for each in replicas]
-        tally = Tally()
-        for turn in range(len(chat.says)):
-            hold_turn(balancer.port, chat, turn, tally)
-        after = [each.metric("hearth_requests_admitted_total") for each in replicas]
-        served = sorted(b - a for a, b in zip(before, after))
+        served = wait_until(lambda each=chat: served_by(balancer, replicas, each))
         same(served, [0] * (len(replicas) - 1) + [len(chat.says)], f"one replica for {chat.name}")
     print(f"{len(chats)} conversations of every kind of key: each with one replica")
 
 
-def check_echo(balancer, chat):
+def check_echo(balancer, replicas, chat):
     """What the answer tells, sent as the header, leads to the same replica."""
+    wait_for_rest(balancer, replicas)
     _, _, headers = ask(balancer.port, chat.body(0), chat.headers())
+    wait_for_rest(balancer, replicas)
     key = headers["x-session-affinity"]
     expect(key and chat.name not in key, f"a hash, not the text: {key}")
     again = ask(balancer.port, chat.body(0), {"x-session-affinity": key})[2]
@@ -274,7 +290,7 @@ def main():
             balancer = Haproxy(options.program, folder, replicas)
             kinds = {chat.kind: chat for chat in chats}
             check_sticky(balancer, replicas, list(kinds.values()))
-            check_echo(balancer, next(chat for chat in chats if chat.kind != 0))
+            check_echo(balancer, replicas, next(chat for chat in chats if chat.kind != 0))
             check_kills(balancer, replicas, chats, options.clients, options.kills)
             check_rolling(balancer, replicas, chats, options.clients)
             balancer.stop()
