@@ -131,7 +131,6 @@ struct HttpServer::Impl {
   void Start();
   void Stop();
   asio::awaitable<void> AcceptTcp();
-  void AcceptMore();
   asio::awaitable<void> AcceptLocal();
   void Spawn(Lane& lane, tcp::socket& socket);
   bool TrySpawn(Lane& lane, tcp::socket& socket);  // false: no memory; it may still be open
@@ -293,34 +292,16 @@ bool HttpServer::Impl::TrySpawn(Lane& lane, tcp::socket& socket) {
   }
 }
 
-// Others who stand in the kernel's line already. One per turn of the thread would be too few:
-// whoever connects and goes faster than that makes the line longer than everybody's patience.
-void HttpServer::Impl::AcceptMore() {
-  constexpr int kAtOnce = 64;
-  for (int i = 0; i < kAtOnce; ++i) {
-    Lane& lane = *lanes[next_lane++ % lanes.size()];
-    error_code ec;
-    tcp::socket socket(lane.io);
-    tcp_acceptor->accept(socket, ec);
-    // Nobody is left; or an error, which the next wait will meet again.
-    if (ec || !TrySpawn(lane, socket)) return;
-  }
-}
-
 asio::awaitable<void> HttpServer::Impl::AcceptTcp() {
   const Alive alive(accepts_tcp);
   asio::steady_timer pause(lanes[0]->io);
-  error_code ec;
-  tcp_acceptor->non_blocking(true, ec);
   while (true) {
     Lane& lane = *lanes[next_lane++ % lanes.size()];
+    error_code ec;
     tcp::socket socket =
         co_await tcp_acceptor->async_accept(lane.io, asio::redirect_error(asio::use_awaitable, ec));
     if (ec == asio::error::operation_aborted || !tcp_acceptor->is_open()) co_return;
-    if (!ec && TrySpawn(lane, socket)) {
-      AcceptMore();
-      continue;
-    }
+    if (!ec && TrySpawn(lane, socket)) continue;
     // Out of descriptors or memory: those who leave make room; trying again at once would burn a
     // core.
     pause.expires_after(std::chrono::milliseconds(50));

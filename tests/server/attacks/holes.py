@@ -151,7 +151,8 @@ def slow_readers(a):
     held = a.metric("hearth_account_bytes")
     expect(held <= budget, f"{held} bytes held, {budget} allowed")
     grown = a.resident_mib() - before[0]
-    expect(grown <= 256, f"resident memory grew by {grown:.0f} MiB")
+    # The budget, what the allocator adds, and the cache that the victim fills meanwhile: it was 1.1 GiB.
+    expect(grown <= 384, f"resident memory grew by {grown:.0f} MiB")
     expect(sum(told) > 0, f"refused and cut: {told}")
     for reader in readers:
         reader.close()

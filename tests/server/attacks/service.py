@@ -97,10 +97,5 @@ def unknown_paths(a):
     asking(a, "GET", "/v1/" + "chat/" * 3000, threads=4, fine=(404, 431, 414, 400))
 
 
-# What these ask for is computed, for as long a step as the operator lets others wait: 200 ms unless told
-# otherwise. Told 15, they are held to what every other attack is held to.
-for each in (cache_busting, long_prompts, endless_replies):
-    each.flags = ["--itl-target", "15"]
-
 ATTACKS = [response_chains, background_churn, cache_busting, logprob_floods, priority_abuse, many_replies,
            long_prompts, endless_replies, key_guessing, model_churn, metrics_scraping, unknown_paths]
