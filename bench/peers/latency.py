@@ -67,7 +67,8 @@ def load_options(arguments):
 
 def hearth_server(arguments, model, port):
     return [str(arguments.hearth), "serve", "--model", str(hearth_file(model)), "--threads",
-            str(arguments.threads), "--itl-target", f"{arguments.itl_target:g}", "--port", str(port)]
+            str(arguments.threads), "--itl-target", f"{arguments.itl_target:g}", "--port", str(port),
+            "--no-supervisor"]  # whose worker's time would count as other processes'
 
 
 def llama_server(arguments, model, port):
