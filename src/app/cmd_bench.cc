@@ -10,6 +10,7 @@
 
 #include "app/bench_runner.h"
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
@@ -250,12 +251,8 @@ void AddBench(CLI::App& app, Command& chosen) {
   bench->add_option("--json", flags->json, "JSON file for all samples");
   bench->add_option("--html", flags->html, "HTML file for a report with charts");
   AddDevice(*bench, flags->hardware.device);
-  bench->add_option("--isa", flags->hardware.isa,
-                    "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  bench
-      ->add_option("--threads", flags->hardware.num_threads,
-                   "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*bench, flags->hardware);
+  AddThreads(*bench, flags->hardware);
   AddKvType(*bench, flags->hardware.kv_code);
   AddNuma(*bench, flags->hardware.numa_nodes);
   AddBenchLoad(*bench, chosen);

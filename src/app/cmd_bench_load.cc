@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/open_engine.h"
@@ -254,11 +255,8 @@ void AddBenchLoad(CLI::App& bench, Command& chosen) {
       ->check(Between(256, 1 << 28));
   sub->add_option("--json", flags->json, "JSON file for all measurements");
   sub->add_option("--html", flags->html, "HTML file for a report with charts");
-  sub->add_option("--isa", flags->hardware.isa,
-                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*sub, flags->hardware);
+  AddThreads(*sub, flags->hardware);
   sub->callback([&chosen, flags] { chosen = [flags] { return Load(*flags); }; });
 }
 

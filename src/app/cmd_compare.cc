@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/divergence.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
@@ -117,11 +118,8 @@ void AddCompare(CLI::App& eval, Command& chosen) {
   sub->add_option("--max-kl", flags->most_kl,
                   "Fail if the mean KL divergence is above this, in nats")
       ->check(CLI::NonNegativeNumber);
-  sub->add_option("--isa", flags->hardware.isa,
-                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*sub, flags->hardware);
+  AddThreads(*sub, flags->hardware);
   AddKvType(*sub, flags->hardware.kv_code);
   sub->callback([&chosen, flags] { chosen = [flags] { return Compare(*flags); }; });
 }

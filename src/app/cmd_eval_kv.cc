@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/quality.h"
@@ -39,11 +40,8 @@ void AddEvalKv(CLI::App& eval, Command& chosen) {
   sub->add_option("--tokens", flags->num_tokens, "Number of tokens to compare")
       ->check(Between(2, 1 << 30))
       ->capture_default_str();
-  sub->add_option("--isa", flags->hardware.isa,
-                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*sub, flags->hardware);
+  AddThreads(*sub, flags->hardware);
   sub->callback([&chosen, flags] { chosen = [flags] { return EvalKv(*flags); }; });
 }
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "app/commands.h"
-#include "app/flag_checks.h"
+#include "app/compute_flags.h"
 #include "app/model_argument.h"
 #include "app/open_backend.h"
 #include "app/open_model.h"
@@ -85,9 +85,7 @@ void AddPack(CLI::App& app, Command& chosen) {
                   "GGUF file, directory with safetensors, or a name that `hearth list` shows")
       ->required();
   sub->add_option("out", flags->out, "Packed file to write")->required();
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddThreads(*sub, flags->hardware);
   sub->footer(
       "Every command accepts the packed file as a model. Its output is bit for bit the same, and "
       "its hashes are\nchecked at every start. Packing needs as much memory and disk space as the "

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/lone_sequence.h"
@@ -95,11 +96,8 @@ void AddPerplexity(CLI::App& eval, Command& chosen) {
   sub->add_option("--backend", flags->backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
-  sub->add_option("--isa", flags->hardware.isa,
-                  "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*sub, flags->hardware);
+  AddThreads(*sub, flags->hardware);
   AddKvType(*sub, flags->hardware.kv_code);
   sub->callback([&chosen, flags] { chosen = [flags] { return Perplexity(*flags); }; });
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/cmd_plan.h"
+#include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
@@ -314,11 +315,8 @@ void AddPlan(CLI::App& app, Command& chosen) {
       ->option_text("SIZE")
       ->transform(Size());
   AddKvType(*plan, flags->engine.hardware.kv_code);
-  plan->add_option("--isa", flags->engine.hardware.isa,
-                   "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  plan->add_option("--threads", flags->engine.hardware.num_threads,
-                   "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(*plan, flags->engine.hardware);
+  AddThreads(*plan, flags->engine.hardware);
   plan->add_option("--html", flags->html, "HTML file for the plan with charts");
   plan->add_flag("--json", flags->json, "Print JSON");
   plan->callback([&chosen, flags] { chosen = [flags] { return Plan(*flags); }; });

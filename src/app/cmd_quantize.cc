@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/open_backend.h"
@@ -147,9 +148,7 @@ void AddQuantize(CLI::App& app, Command& chosen) {
       ->check(Between(2, 1 << 20))
       ->capture_default_str();
   sub->add_flag("--tensors", flags->lists_tensors, "List every tensor with its error");
-  sub->add_option("--threads", flags->hardware.num_threads,
-                  "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddThreads(*sub, flags->hardware);
   sub->footer(
       "Norms, biases and the router stay as they are, the vocabulary keeps at least 6 bits, and "
       "no tensor gets\nlarger. Tensors that lose much more than the others get a format with one "

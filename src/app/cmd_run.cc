@@ -5,6 +5,7 @@
 
 #include "app/chat.h"
 #include "app/commands.h"
+#include "app/compute_flags.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
@@ -189,12 +190,8 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
           ->capture_default_str(),
       AddDevice(sub, chat.hardware.device),
       AddKvType(sub, chat.hardware.kv_code),
-      sub.add_option(
-          "--isa", chat.hardware.isa,
-          "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has"),
-      sub.add_option("--threads", chat.hardware.num_threads,
-                     "Number of threads; default: one per core that the cgroup allows")
-          ->check(Between(1, 1024)),
+      AddIsa(sub, chat.hardware),
+      AddThreads(sub, chat.hardware),
       AddNuma(sub, chat.hardware.numa_nodes),
   };
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "app/backends.h"
+#include "app/compute_flags.h"
 #include "app/device_flag.h"
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
@@ -62,11 +63,8 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
 // What computes, and where.
 void AddHardware(CLI::App& sub, BackendFlags& hardware) {
   AddDevice(sub, hardware.device);
-  sub.add_option("--isa", hardware.isa,
-                 "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
-  sub.add_option("--threads", hardware.num_threads,
-                 "Number of threads; default: one per core that the cgroup allows")
-      ->check(Between(1, 1024));
+  AddIsa(sub, hardware);
+  AddThreads(sub, hardware);
   AddNuma(sub, hardware.numa_nodes);
 }
 
