@@ -14,6 +14,12 @@ constexpr int kFirstChunkAlone = 256;
 // less would starve them, and min_chunk alone could double a short step.
 constexpr double kStretch = 1.25;
 
+// Where a step without prompts is short, one with them is at most so many times as long, and need
+// not be shorter than one with so many tokens: prompts lose a tenth of their rate, and a stream
+// beside them, or whoever comes next, does not wait for all that the bound would allow.
+constexpr double kCalm = 10;
+constexpr int kCalmChunk = 128;
+
 // With experts, a step that reads any prompt at all reads nearly all of them. Prompts get time
 // beyond that: a share of the bound, or of that step when it is longer. It grows while steps keep
 // the bound and shrinks with each that takes kLong times as long, so that about one in a hundred
@@ -55,17 +61,25 @@ void ChunkControl::Begin(const StepShape& streams) {
   trial_total_ = 0;
   trial_ = Trial::kNone;
   if (streams.decode_slices == 0) {
-    limit_us_ = static_cast<double>(options_.quiet_step_us);
+    limit_us_ = Calmed(options_.quiet_step_us);
     return;
   }
   if (until_trial_ == 0) trial_ = Trial::kLarger;
   if (until_least_ == 0) trial_ = Trial::kLeast;
-  const auto bound_us = static_cast<double>(options_.itl_target_us);
-  limit_us_ = std::max(bound_us, kStretch * model_.PredictUs(streams));
+  bound_us_ = Calmed(options_.itl_target_us);
+  limit_us_ = std::max(bound_us_, kStretch * model_.PredictUs(streams));
   if (options_.experts.total == 0) return;
   const double fixed_us = model_.PredictWithAllExpertsUs(streams);
-  least_us_ = std::max(bound_us, fixed_us);
+  least_us_ = std::max(bound_us_, fixed_us);
   limit_us_ = std::max(limit_us_, fixed_us + allowance_ * least_us_);
+}
+
+// `us`, or less where a step without prompts is short.
+double ChunkControl::Calmed(int64_t us) const {
+  const auto most_us = static_cast<double>(us);
+  if (!model_.measured()) return most_us;
+  return std::min(most_us, std::max(kCalm * model_.PredictWithAllExpertsUs(streams_),
+                                    model_.PredictUs(With(streams_, kCalmChunk, 0))));
 }
 
 // The most tokens with which the model says that the step takes no longer than `us`.
@@ -125,7 +139,7 @@ void ChunkControl::Learn(const StepShape& shape, bool has_more, double took_us) 
   }
   // Steps planned for longer than the bound rest on what the model says the streams take. Where
   // all chunks are alike it cannot tell streams from prompts; a small one tells.
-  const bool is_stretched = limit_us_ > kStretch * static_cast<double>(options_.itl_target_us);
+  const bool is_stretched = limit_us_ > kStretch * bound_us_;
   if (is_stretched) until_least_ = std::max(0, until_least_ - 1);
   switch (trial_) {
     case Trial::kLeast:

@@ -37,6 +37,7 @@ class ChunkControl {
   Trial trial() const { return trial_; }
 
  private:
+  double Calmed(int64_t us) const;
   int Within(double us, const StepShape& shape, int position) const;
   int Total(const StepShape& shape, int position) const;
   void Learn(const StepShape& shape, bool has_more, double took_us);
@@ -47,6 +48,7 @@ class ChunkControl {
   StepModel model_;
   StepShape streams_;
   double limit_us_ = 0;
+  double bound_us_ = 0;  // on a step beside streams: itl_target_us, or less on a fast machine
   double least_us_ = 0;  // with experts: the bound, or a step that reads them all if that is more
   double scale_ = 1;     // shortens chunks while steps take longer than the model says
   double allowance_;     // with experts: of least_us_, for prompts

@@ -181,5 +181,41 @@ TEST(ChunkControl, ChunksGrowBackFromTheSmallest) {
   EXPECT_GT(steps.Chunk(8, 50), 0.8 * before);
 }
 
+// A small model: a step without prompts takes 1 ms, a token of a prompt 0.05.
+double FastMachine(const StepShape& shape) {
+  return 1'000 + 50.0 * (shape.prefill_tokens + shape.decode_slices);
+}
+
+TEST(ChunkControl, OnAFastMachineStreamsWaitLessThanTheBoundAllows) {
+  Steps steps(Bound(200'000), FastMachine);
+  for (int i = 0; i < 40; ++i) steps.Step(4, false);
+  steps.Chunk(4, 40);
+  // Ten times 1.2 ms are 12 ms: some 216 tokens, of which the fixed cost is a tenth.
+  const double chunk = steps.Chunk(4, 200);
+  EXPECT_GT(chunk, 180);
+  EXPECT_LT(chunk, 250);
+  EXPECT_LT(steps.longest_us(), 1.5 * 12'000);
+}
+
+TEST(ChunkControl, OnAFastMachineWhoComesNextWaitsForAShortStep) {
+  Steps steps(Bound(200'000), FastMachine);
+  for (int i = 0; i < 40; ++i) steps.Step(1, false);
+  steps.Chunk(0, 40);
+  // Ten times 1 ms: 180 tokens; steps that are all alike do not tell what of them is fixed, so
+  // fewer, down to 128.
+  const double chunk = steps.Chunk(0, 100);
+  EXPECT_GE(chunk, 128);
+  EXPECT_LT(chunk, 210);
+}
+
+TEST(ChunkControl, AChunkIsNotCutBelowWhatPaysForItsStep) {
+  // Nothing is fixed here: ten times nothing would be no prompt at all.
+  Steps steps(Bound(200'000), [](const StepShape& shape) {
+    return 100.0 * (shape.prefill_tokens + shape.decode_slices);
+  });
+  steps.Chunk(1, 100);
+  EXPECT_GE(steps.Chunk(1, 100), 110);
+}
+
 }  // namespace
 }  // namespace hearth

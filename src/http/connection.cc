@@ -464,6 +464,7 @@ class Connection final : public IdleConnections::Member {
 
 asio::awaitable<void> Serve(TcpStream stream, HttpShared& shared, LaneShared& lane,
                             std::string peer) {
+  co_await lane.turns.Take(peer, LaneTurns::kConnection);
   Connection connection(stream, shared, lane, std::move(peer));
   co_await connection.Run();
 }

@@ -60,6 +60,8 @@ class PeerCounts {
   std::unordered_map<std::string, int> counts_ HEARTH_GUARDED_BY(mu_);
 };
 
+constexpr int kTakenAtOnce = 64;
+
 // What a lane runs may find no memory; then that piece of work is lost and the lane goes on, after
 // `repair` has seen to what must not be lost.
 void RunLane(asio::io_context& io, const std::function<void()>& repair) {
@@ -295,11 +297,18 @@ bool HttpServer::Impl::TrySpawn(Lane& lane, tcp::socket& socket) {
 asio::awaitable<void> HttpServer::Impl::AcceptTcp() {
   const Alive alive(accepts_tcp);
   asio::steady_timer pause(lanes[0]->io);
-  while (true) {
+  tcp_acceptor->non_blocking(true);
+  for (int taken = 0;; ++taken) {
     Lane& lane = *lanes[next_lane++ % lanes.size()];
     error_code ec;
-    tcp::socket socket =
-        co_await tcp_acceptor->async_accept(lane.io, asio::redirect_error(asio::use_awaitable, ec));
+    tcp::socket socket(lane.io);
+    // Whoever waits in the kernel's line stands behind all others of it, whoever they are; here
+    // they take turns. So several are taken at once, with the connections of this lane in between.
+    if (taken % kTakenAtOnce != 0) tcp_acceptor->accept(socket, ec);
+    if (taken % kTakenAtOnce == 0 || ec == asio::error::would_block) {
+      taken = 0;
+      co_await tcp_acceptor->async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+    }
     if (ec == asio::error::operation_aborted || !tcp_acceptor->is_open()) co_return;
     if (!ec && TrySpawn(lane, socket)) continue;
     // Out of descriptors or memory: those who leave make room; trying again at once would burn a

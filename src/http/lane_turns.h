@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may next do something dear on a thread that all its connections share: read or write another
-// piece of megabytes, or make a TLS handshake. Internal to the room.
+// piece of megabytes, make a TLS handshake, or begin a connection. Internal to the room.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
@@ -59,6 +59,9 @@ class LaneTurns {
   }
   // Assumed, not measured: a signature with RSA of 2048 bits, and the exchange of keys.
   static constexpr TurnLine::Cost kHandshake{800};
+  // Measured: a connection with one small request that its client does not wait for. However many
+  // an address opens, all others' come between them.
+  static constexpr TurnLine::Cost kConnection{100};
   // What is smaller is done without a turn.
   static constexpr size_t kPiece = size_t{64} << 10;
 

@@ -4,11 +4,11 @@ answers afterwards. In a cgroup of its own (v2 or v1, whose memory controller th
 the same number as a limit of its data (RLIMIT_DATA), and the largest resident memory is held to it. Which
 of the two it was is said: a limit of data makes allocations fail where a cgroup kills.
 
-Half of them are dear bodies at their full size, a third of whose senders leave unheard; the others are
-malformed heads, bodies that never end, and streams that nobody reads. Clients do not wait for each other: what
+Half of them (`--dear`) are dear bodies at their full size, a third of whose senders leave unheard; the others
+are malformed heads, bodies that never end, and streams that nobody reads. Clients do not wait for each other: what
 is refused for that is refused rightly, and counted.
 
-memory_test.py HEARTH [--count N] [--minutes M: at most so long; what was reached is what is recorded]"""
+memory_test.py HEARTH [--count N] [--dear SHARE] [--minutes M: at most so long; what was reached is what is recorded]"""
 import argparse
 import collections
 import contextlib
@@ -97,9 +97,9 @@ class Cage:
 class Mallory(threading.Thread):
     """One client that asks for one hostile thing after the other, on one connection while that lasts."""
 
-    def __init__(self, port, key, kinds, seed, go_on):
+    def __init__(self, port, key, kinds, dear, seed, go_on):
         super().__init__(daemon=True)
-        self.port, self.key, self.kinds, self.rng = port, key, kinds, random.Random(seed)
+        self.dear, self.port, self.key, self.kinds, self.rng = dear, port, key, kinds, random.Random(seed)
         self.go_on, self.counts, self.wrong = go_on, collections.Counter(), []
         self.line = None
         self.unfinished = collections.deque()
@@ -163,10 +163,9 @@ class Mallory(threading.Thread):
         return "stream left"
 
     def one(self):
-        share = self.rng.random()
-        if share < 0.5:
-            return self.body(leaves=share < 0.17)
-        return self.frame() if share < 0.8 else self.half_body() if share < 0.9 else self.stream()
+        if self.rng.random() < self.dear:
+            return self.body(leaves=self.rng.random() < 0.34)
+        return self.rng.choices([self.frame, self.half_body, self.stream], [3, 1, 1])[0]()
 
     def run(self):
         while self.go_on():
@@ -178,14 +177,14 @@ class Mallory(threading.Thread):
             line.close()
 
 
-def storm(port, key, kinds, seed, done, most, until, out):
+def storm(port, key, kinds, dear, seed, done, most, until, out):
     """One process of clients. `done` counts for all of them."""
     def go_on():
         with done.get_lock():
             done.value += 1
             return done.value <= most and time.monotonic() < until
 
-    clients = [Mallory(port, key, kinds, 1000 * seed + i, go_on) for i in range(THREADS)]
+    clients = [Mallory(port, key, kinds, dear, 1000 * seed + i, go_on) for i in range(THREADS)]
     for client in clients:
         client.start()
     for client in clients:
@@ -194,14 +193,14 @@ def storm(port, key, kinds, seed, done, most, until, out):
              list(itertools.chain(*(client.wrong for client in clients)))))
 
 
-def attack(a, count, minutes):
+def attack(a, count, dear, minutes):
     """(what came back, how often; what should not have) of so many requests, or of so many minutes."""
     kinds = [(name, *bodies.hostile(name)) for name in bodies.BODIES]
     context = multiprocessing.get_context("fork")
     done, out = context.Value("q", 0), context.Queue()
     until = time.monotonic() + 60 * minutes
     args = (done, count, until, out)
-    processes = [context.Process(target=storm, args=(a.port, a.keys["mallory"], kinds, i, *args))
+    processes = [context.Process(target=storm, args=(a.port, a.keys["mallory"], kinds, dear, i, *args))
                  for i in range(PROCESSES)]
     for process in processes:
         process.start()
@@ -220,11 +219,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--dear", type=float, default=0.5)
     parser.add_argument("--minutes", type=float, default=460)
     args = parser.parse_args()
     with arena(args.program) as a:
         cage = Cage(a.pid, int((a.planned_mib + 512) * MIB))
-        answers, wrong = attack(a, args.count, args.minutes)
+        answers, wrong = attack(a, args.count, args.dear, args.minutes)
         asked = sum(answers.values())
         most = cage.check()
         print(f"{asked} requests, answers {dict(answers)}, at most {most / MIB:.0f} MiB resident of "
