@@ -14,11 +14,13 @@ constexpr int kFirstChunkAlone = 256;
 // less would starve them, and min_chunk alone could double a short step.
 constexpr double kStretch = 1.25;
 
-// Where a step without prompts is short, one with them is at most so many times as long, and need
-// not be shorter than one with so many tokens: prompts lose a tenth of their rate, and a stream
-// beside them, or whoever comes next, does not wait for all that the bound would allow.
-constexpr double kCalm = 10;
-constexpr int kCalmChunk = 128;
+// A step with prompts is at most so many times as long as one with the smallest chunk, beside
+// streams and alone: where steps are short, prompts lose little of their rate, and a stream beside
+// them or whoever comes next does not wait for all that the bound would allow. One step in so many
+// has the smallest chunk to know its time: what the model says of it is worth nothing while all
+// chunks are alike.
+constexpr double kCalm = 5, kCalmAlone = 20;
+constexpr int kFirstSample = 16, kSampleEvery = 64;
 
 // With experts, a step that reads any prompt at all reads nearly all of them. Prompts get time
 // beyond that: a share of the bound, or of that step when it is longer. It grows while steps keep
@@ -54,19 +56,21 @@ ChunkControl::ChunkControl(const ChunkOptions& options)
       allowance_(kFirstAllowance),
       trial_every_(kFirstTrial),
       until_trial_(kFirstTrial),
-      until_least_(kLeastEvery) {}
+      until_least_(kLeastEvery),
+      until_sample_(kFirstSample) {}
 
 void ChunkControl::Begin(const StepShape& streams) {
   streams_ = streams;
   trial_total_ = 0;
   trial_ = Trial::kNone;
+  if (until_sample_ == 0) trial_ = Trial::kLeast;
   if (streams.decode_slices == 0) {
-    limit_us_ = Calmed(options_.quiet_step_us);
+    limit_us_ = Calmed(options_.quiet_step_us, kCalmAlone);
     return;
   }
-  if (until_trial_ == 0) trial_ = Trial::kLarger;
+  if (until_trial_ == 0 && trial_ == Trial::kNone) trial_ = Trial::kLarger;
   if (until_least_ == 0) trial_ = Trial::kLeast;
-  bound_us_ = Calmed(options_.itl_target_us);
+  bound_us_ = Calmed(options_.itl_target_us, kCalm);
   limit_us_ = std::max(bound_us_, kStretch * model_.PredictUs(streams));
   if (options_.experts.total == 0) return;
   const double fixed_us = model_.PredictWithAllExpertsUs(streams);
@@ -74,12 +78,21 @@ void ChunkControl::Begin(const StepShape& streams) {
   limit_us_ = std::max(limit_us_, fixed_us + allowance_ * least_us_);
 }
 
-// `us`, or less where a step without prompts is short.
-double ChunkControl::Calmed(int64_t us) const {
+// `us`, or less where steps are short.
+double ChunkControl::Calmed(int64_t us, double times) const {
   const auto most_us = static_cast<double>(us);
-  if (!model_.measured()) return most_us;
-  return std::min(most_us, std::max(kCalm * model_.PredictWithAllExpertsUs(streams_),
-                                    model_.PredictUs(With(streams_, kCalmChunk, 0))));
+  return smallest_us_ > 0 ? std::min(most_us, times * smallest_us_) : most_us;
+}
+
+// What a step with a chunk of about the smallest takes.
+void ChunkControl::Sample(const StepShape& shape, double took_us) {
+  if (shape.prefill_tokens == 0) return;
+  until_sample_ = std::max(0, until_sample_ - 1);
+  if (shape.prefill_tokens > 2 * options_.min_chunk) return;
+  until_sample_ = kSampleEvery;
+  // One that the machine interrupted counts for little.
+  smallest_us_ =
+      smallest_us_ > 0 ? (smallest_us_ + std::min(took_us, 2 * smallest_us_)) / 2 : took_us;
 }
 
 // The most tokens with which the model says that the step takes no longer than `us`.
@@ -127,6 +140,7 @@ void ChunkControl::Observe(const StepShape& shape, bool has_more, int64_t us) {
   if (streams_.decode_slices > 0 && shape.prefill_tokens > 0) {
     Learn(shape, has_more, static_cast<double>(us));
   }
+  Sample(shape, static_cast<double>(us));
   largest_ = std::max(largest_, shape.prefill_tokens);
   model_.Observe(shape, us);
 }

@@ -37,7 +37,8 @@ class ChunkControl {
   Trial trial() const { return trial_; }
 
  private:
-  double Calmed(int64_t us) const;
+  double Calmed(int64_t us, double times) const;
+  void Sample(const StepShape& shape, double took_us);
   int Within(double us, const StepShape& shape, int position) const;
   int Total(const StepShape& shape, int position) const;
   void Learn(const StepShape& shape, bool has_more, double took_us);
@@ -57,6 +58,8 @@ class ChunkControl {
   int trial_total_ = 0;  // of a larger one; 0: not decided
   // Steps beside streams until the next ones.
   int trial_every_, until_trial_, until_least_;
+  int until_sample_;        // steps with prompts until the next one of the smallest chunk
+  double smallest_us_ = 0;  // what one takes; 0: none was seen
 };
 
 }  // namespace hearth

@@ -189,32 +189,31 @@ double FastMachine(const StepShape& shape) {
 TEST(ChunkControl, OnAFastMachineStreamsWaitLessThanTheBoundAllows) {
   Steps steps(Bound(200'000), FastMachine);
   for (int i = 0; i < 40; ++i) steps.Step(4, false);
-  steps.Chunk(4, 40);
-  // Ten times 1.2 ms are 12 ms: some 216 tokens, of which the fixed cost is a tenth.
-  const double chunk = steps.Chunk(4, 200);
-  EXPECT_GT(chunk, 180);
-  EXPECT_LT(chunk, 250);
-  EXPECT_LT(steps.longest_us(), 1.5 * 12'000);
+  steps.Chunk(4, 100);
+  // Eight tokens beside four streams take 1.6 ms; ten times that are 16 ms: some 300 tokens. It
+  // stays so, though all steps are alike.
+  const double chunk = steps.Chunk(4, 2000);
+  EXPECT_GT(chunk, 110);
+  EXPECT_LT(chunk, 150);
+  EXPECT_LT(steps.longest_us(), 1.5 * 8'000);
 }
 
 TEST(ChunkControl, OnAFastMachineWhoComesNextWaitsForAShortStep) {
   Steps steps(Bound(200'000), FastMachine);
-  for (int i = 0; i < 40; ++i) steps.Step(1, false);
   steps.Chunk(0, 40);
-  // Ten times 1 ms: 180 tokens; steps that are all alike do not tell what of them is fixed, so
-  // fewer, down to 128.
-  const double chunk = steps.Chunk(0, 100);
-  EXPECT_GE(chunk, 128);
-  EXPECT_LT(chunk, 210);
+  // Twenty times 1.4 ms: 540 tokens.
+  const double chunk = steps.Chunk(0, 1000);
+  EXPECT_GT(chunk, 460);
+  EXPECT_LT(chunk, 560);
+  EXPECT_LT(steps.longest_us(), 1.5 * 28'000);
 }
 
-TEST(ChunkControl, AChunkIsNotCutBelowWhatPaysForItsStep) {
-  // Nothing is fixed here: ten times nothing would be no prompt at all.
-  Steps steps(Bound(200'000), [](const StepShape& shape) {
-    return 100.0 * (shape.prefill_tokens + shape.decode_slices);
-  });
-  steps.Chunk(1, 100);
-  EXPECT_GE(steps.Chunk(1, 100), 110);
+TEST(ChunkControl, AMachineThatBecomesSlowGetsItsTimeBack) {
+  Steps steps(Bound(200'000), FastMachine);
+  steps.Chunk(0, 200);
+  steps.set_machine([](const StepShape& shape) { return 8 * FastMachine(shape); });
+  steps.Chunk(0, 400);
+  EXPECT_GT(steps.Chunk(0, 200), 460);
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ namespace {
 // What is on its way in both directions; the rest waits here, where it can be forgotten.
 constexpr size_t kMaxAsked = 256;
 constexpr size_t kMaxUnsent = 4 << 20;
+// Who gives way sends one record after so long all the same, and looks so often whether it need
+// not.
+constexpr int64_t kMostPatienceUs = 200'000, kLookMs = 3;
 
 std::string_view TextOf(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -67,6 +70,7 @@ bool RedisLink::Push(RedisTask task) {
     }
     waiting_bytes_ += SizeOf(task);
     waiting_.push_back(std::move(task));
+    ++num_unanswered_;
   }
   eventfd_write(wake_fd_, 1);
   return true;
@@ -78,6 +82,7 @@ void RedisLink::Forget(TransferId id) {
   if (found == waiting_.end()) return;
   waiting_bytes_ -= SizeOf(*found);
   waiting_.erase(found);
+  --num_unanswered_;
 }
 
 void RedisLink::Say(const std::string& text) const {
@@ -152,6 +157,7 @@ void RedisLink::FailAll() {
     waiting.swap(waiting_);
     waiting_bytes_ = 0;
   }
+  num_unanswered_ -= static_cast<int>(asked_.size() + waiting.size());
   for (Asked& asked : std::exchange(asked_, {})) {
     asked.answer.outcome = TierOutcome::kFailed;
     asked.answer.record = {};
@@ -166,12 +172,24 @@ void RedisLink::FailAll() {
   }
 }
 
+bool RedisLink::GivesWay() {
+  if (!options_.gives_way || !options_.gives_way()) {
+    gave_way_at_us_ = 0;
+    return false;
+  }
+  const int64_t now_us = NowUs();
+  if (gave_way_at_us_ == 0) gave_way_at_us_ = now_us;
+  if (now_us - gave_way_at_us_ < kMostPatienceUs) return true;
+  gave_way_at_us_ = now_us;
+  return false;
+}
+
 void RedisLink::SendWaiting() {
   while (asked_.size() < kMaxAsked && connection_->num_unsent() < kMaxUnsent) {
     RedisTask task;
     {
       const MutexLock lock(mu_);
-      if (waiting_.empty()) return;
+      if (waiting_.empty() || GivesWay()) return;
       task = std::move(waiting_.front());
       waiting_.pop_front();
       waiting_bytes_ -= SizeOf(task);
@@ -215,6 +233,7 @@ void RedisLink::OnReply(RedisReply reply) {
   asked.answer.took_us = NowUs() - asked.began_us;
   RedisAnswer answer = std::move(asked.answer);
   asked_.pop_front();
+  --num_unanswered_;
   on_answer_(std::move(answer));
 }
 
@@ -254,7 +273,8 @@ void RedisLink::Take(RedisReply reply, Asked& asked) {
 
 void RedisLink::WaitForWork() {
   // A stall is noticed within a quarter of its time; without a question there is nothing to notice.
-  const int64_t most_ms = asked_.empty() ? 60'000 : std::max<int64_t>(1, options_.stall_us / 4000);
+  int64_t most_ms = asked_.empty() ? 60'000 : std::max<int64_t>(1, options_.stall_us / 4000);
+  if (gave_way_at_us_ != 0) most_ms = kLookMs;
   pollfd entries[2] = {{wake_fd_, POLLIN, 0}, {connection_->fd(), connection_->events(), 0}};
   poll(entries, 2, static_cast<int>(most_ms));
   eventfd_t count = 0;

@@ -44,6 +44,9 @@ struct RedisLinkOptions {
   int64_t max_waiting_bytes = int64_t{64} << 20;  // of records to be stored
   int64_t stall_us = 1'000'000;                   // without a byte while something is asked for
   int64_t first_retry_us = 500'000, last_retry_us = 10'000'000;
+  // While this says yes, nothing is sent but now and then: somebody waits for what comes the other
+  // way, and a slow line has its questions behind what we store. Thread: the link's.
+  std::function<bool()> gives_way;
   // One line for whoever runs this, when something changed. Thread: any.
   std::function<void(const std::string&)> say;
 };
@@ -59,6 +62,8 @@ class RedisLink {
   // Thread: any.
   bool is_up() const { return is_up_; }
   const std::string& name() const { return name_; }
+  // Something was pushed and not answered.
+  bool is_busy() const { return num_unanswered_ > 0; }
   // False: not now, and there will be no answer.
   bool Push(RedisTask task);
   // It need not be asked for any more; its answer may come all the same.
@@ -74,6 +79,7 @@ class RedisLink {
   void Run();
   bool Reconnect();
   void OnDown(const Status& status);
+  bool GivesWay();
   void SendWaiting();
   void SendTask(RedisTask task);
   void OnReply(RedisReply reply);
@@ -90,6 +96,7 @@ class RedisLink {
   const std::function<void(RedisAnswer)> on_answer_;
   const int wake_fd_;
   std::atomic<bool> is_up_{false};
+  std::atomic<int> num_unanswered_{0};
 
   Mutex mu_;
   std::deque<RedisTask> waiting_ HEARTH_GUARDED_BY(mu_);
@@ -104,6 +111,7 @@ class RedisLink {
   std::string last_error_;  // said already
   uint64_t num_moved_ = 0;
   int64_t moved_at_us_ = 0;
+  int64_t gave_way_at_us_ = 0;  // since when; 0: it does not
   std::thread thread_;
 };
 

@@ -52,7 +52,10 @@ RedisTier::RedisTier(const RedisTierOptions& options)
   silent.say = nullptr;
   const auto answer = [this](RedisAnswer came) { OnAnswer(std::move(came)); };
   for (const RedisAddress& address : options.servers) {
-    servers_.push_back({.fetches = std::make_unique<RedisLink>(address, options.link, answer),
+    auto fetches = std::make_unique<RedisLink>(address, options.link, answer);
+    // Outlived by the other one: a server's stores are declared behind its fetches.
+    silent.gives_way = [link = fetches.get()] { return link->is_busy(); };
+    servers_.push_back({.fetches = std::move(fetches),
                         .stores = std::make_unique<RedisLink>(address, silent, answer)});
   }
 }

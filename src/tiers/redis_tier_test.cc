@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -384,6 +385,29 @@ TEST_F(RedisTierTest, NothingThatAServerSaysIsBelieved) {
     Ask(*tier, {KeyOf(1), KeyOf(3)});
     Put(*tier, 5);
   }
+}
+
+TEST_F(RedisTierTest, StoresGiveWayToFetchesButNotForEver) {
+  const RealRedis redis(Socket());
+  const RedisTierOptions options = Options({"unix://" + Socket()});
+  std::atomic<bool> is_fetching = true;
+  std::atomic<int> num_stored = 0;
+  RedisLinkOptions patient = options.link;
+  patient.gives_way = [&] { return is_fetching.load(); };
+  RedisLink link(options.servers[0], patient, [&](const RedisAnswer&) { ++num_stored; });
+  ASSERT_TRUE(Until([&] { return link.is_up(); }));
+  const auto began = std::chrono::steady_clock::now();
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(link.Push({RedisTask::Kind::kSet, i, {KeyOf(i)}, RecordOf(i)}));
+  }
+  EXPECT_TRUE(link.is_busy());
+  // One after 0.2 s; without giving way all twenty would be there at once.
+  ASSERT_TRUE(Until([&] { return num_stored > 0; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(190));
+  EXPECT_LT(num_stored, 20);
+  is_fetching = false;
+  EXPECT_TRUE(Until([&] { return num_stored == 20; }));
+  EXPECT_FALSE(link.is_busy());
 }
 
 }  // namespace
