@@ -10,11 +10,12 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
 HEARTH = ROOT / "build/release/bin/hearth"
-USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf")
+USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf", "gpt-oss-20b-hf")
 WITHIN = 0.15
 DEPTH = 2048
 LOADS = (1, 4, 16)  # users without a pause between their requests
@@ -23,6 +24,23 @@ PROMPT, REPLY = 300, 64
 
 def work_dir():
     return pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
+
+
+def make(name):
+    """What is missing of the usual models: fetched, or written with random weights."""
+    path = work_dir() / name
+    if path.exists():
+        return
+    stem = name.removesuffix(".gguf")
+    if name == "smollm2.gguf":
+        command = [ROOT / "dev", "model", stem]
+    elif name.endswith("-hf"):
+        gguf = f"{name.removesuffix('-hf')}.gguf"
+        make(gguf)
+        command = [sys.executable, ROOT / "bench/peers/hf_model.py", work_dir() / gguf, path]
+    else:
+        command = [ROOT / "dev", "synth", stem]
+    subprocess.run(command, check=True)
 
 
 def plan(model, *flags):
@@ -95,12 +113,17 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=1, help="rounds of `hearth bench` in each of ours")
     parser.add_argument("--load", action="store_true", help="three loads as well")
+    parser.add_argument("--whole", action="store_true",
+                        help="every usual model, made if it is missing (40 GB in all), and the loads")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/plan.md")
     return parser.parse_args()
 
 
 def main():
     args = arguments()
+    if args.whole:
+        for name in USUAL:
+            make(name)
     models = args.model or [str(work_dir() / name) for name in USUAL if (work_dir() / name).exists()]
     text = ["# Prediction against measurement", "",
             f"`./dev bench plan`, rounds: {args.rounds}, `hearth plan` and `hearth bench` in turns; asked: the "
@@ -111,14 +134,14 @@ def main():
             rows = {}
             for _ in range(args.rounds):
                 found = list(bench_round(model, folder, args.repeat))
-                found += list(load_round(model, folder)) if args.load else []
+                found += list(load_round(model, folder)) if args.load or args.whole else []
                 for name, predicted, real in found:
                     rows.setdefault(name, []).append((predicted, real))
             part, missed = table(pathlib.Path(model).name, rows)
             print(part, flush=True)
             text.append(part)
             misses += missed
-    args.out.write_text("\n".join(text))
+            args.out.write_text("\n".join(text))  # after each: a run of hours may be stopped
     print(f"{misses} rows missed; written to {args.out}")
 
 
