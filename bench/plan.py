@@ -10,11 +10,12 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
 HEARTH = ROOT / "build/release/bin/hearth"
-USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf")
+USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf", "gpt-oss-20b-hf")
 WITHIN = 0.15
 DEPTH = 2048
 LOADS = (1, 4, 16)  # users without a pause between their requests
@@ -25,15 +26,32 @@ def work_dir():
     return pathlib.Path(os.environ.get("HEARTH_WORK", pathlib.Path.home() / ".cache/hearth"))
 
 
-def plan(model, *flags):
-    done = subprocess.run([HEARTH, "plan", model, "--json", *flags], check=True, text=True,
+def make(name):
+    """What is missing of the usual models: fetched, or written with random weights."""
+    path = work_dir() / name
+    if path.exists():
+        return
+    stem = name.removesuffix(".gguf")
+    if name == "smollm2.gguf":
+        command = [ROOT / "dev", "model", stem]
+    elif name.endswith("-hf"):
+        gguf = f"{name.removesuffix('-hf')}.gguf"
+        make(gguf)
+        command = [sys.executable, ROOT / "bench/peers/hf_model.py", work_dir() / gguf, path]
+    else:
+        command = [ROOT / "dev", "synth", stem]
+    subprocess.run(command, check=True)
+
+
+def plan(hearth, model, *flags):
+    done = subprocess.run([hearth, "plan", model, "--json", *flags], check=True, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return json.loads(done.stdout)
 
 
-def measured(command, folder):
+def measured(hearth, command, folder):
     path = pathlib.Path(folder) / "out.json"
-    subprocess.run([HEARTH, *command, "--json", path], check=True, stdout=subprocess.DEVNULL,
+    subprocess.run([hearth, *command, "--json", path], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     return json.loads(path.read_text())
 
@@ -49,22 +67,22 @@ def predicted_rates(found):
     return rates
 
 
-def bench_round(model, folder, repeat):
+def bench_round(hearth, model, folder, repeat):
     """(row, predicted, measured) of one round; a machine that slows down meanwhile hits both."""
-    predicted = predicted_rates(plan(model))
+    predicted = predicted_rates(plan(hearth, model))
     # Not every model has room for the deep case.
     deep = ["--depth", str(DEPTH)] if f"decode 1 at {DEPTH}" in predicted else []
-    found = measured(["bench", "--model", model, "--repeat", str(repeat), *deep], folder)
+    found = measured(hearth, ["bench", "--model", model, "--repeat", str(repeat), *deep], folder)
     for row in found["measurements"]:
         if row["name"] in predicted:
             yield row["name"], predicted[row["name"]], row["tokens_per_second"]
 
 
-def load_round(model, folder):
+def load_round(hearth, model, folder):
     for users in LOADS:
-        found = plan(model, "--users", str(users), "--prompt", str(PROMPT), "--reply", str(REPLY),
+        found = plan(hearth, model, "--users", str(users), "--prompt", str(PROMPT), "--reply", str(REPLY),
                      "--think", "0")["load"]["one_server"]
-        real = measured(["bench", "load", "--model", model, "--clients", str(users), "--chats",
+        real = measured(hearth, ["bench", "load", "--model", model, "--clients", str(users), "--chats",
                          str(4 * users), "--turns", "1", "--apps", "1", "--preamble-tokens", "2",
                          "--user-tokens", str(PROMPT), "--answer-tokens", str(REPLY)], folder)
         steady = real.get("steady") or real
@@ -92,15 +110,21 @@ def table(model, rows):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", action="append", help="model file; default: the usual ones that are there")
+    parser.add_argument("--hearth", type=pathlib.Path, default=HEARTH, help="the program; default: the one built here")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=1, help="rounds of `hearth bench` in each of ours")
     parser.add_argument("--load", action="store_true", help="three loads as well")
+    parser.add_argument("--whole", action="store_true",
+                        help="every usual model, made if it is missing (40 GB in all), and the loads")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/plan.md")
     return parser.parse_args()
 
 
 def main():
     args = arguments()
+    if args.whole:
+        for name in USUAL:
+            make(name)
     models = args.model or [str(work_dir() / name) for name in USUAL if (work_dir() / name).exists()]
     text = ["# Prediction against measurement", "",
             f"`./dev bench plan`, rounds: {args.rounds}, `hearth plan` and `hearth bench` in turns; asked: the "
@@ -110,15 +134,15 @@ def main():
         for model in models:
             rows = {}
             for _ in range(args.rounds):
-                found = list(bench_round(model, folder, args.repeat))
-                found += list(load_round(model, folder)) if args.load else []
+                found = list(bench_round(args.hearth, model, folder, args.repeat))
+                found += list(load_round(args.hearth, model, folder)) if args.load or args.whole else []
                 for name, predicted, real in found:
                     rows.setdefault(name, []).append((predicted, real))
             part, missed = table(pathlib.Path(model).name, rows)
             print(part, flush=True)
             text.append(part)
             misses += missed
-    args.out.write_text("\n".join(text))
+            args.out.write_text("\n".join(text))  # after each: a run of hours may be stopped
     print(f"{misses} rows missed; written to {args.out}")
 
 

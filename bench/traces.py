@@ -4,7 +4,6 @@ every request to a collector on this machine, in turns; the best round of each c
 
 Requests are short and many, so that a trace is a large part of them: a bound from above."""
 import argparse
-import http.server
 import json
 import pathlib
 import re
@@ -14,34 +13,8 @@ import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-
-
-class Collector:
-    """Takes every batch and reads it no further than its length."""
-
-    def __init__(self):
-        outer = self
-        self.batches = self.bytes = 0
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                outer.bytes += len(self.rfile.read(int(self.headers["content-length"])))
-                outer.batches += 1
-                self.send_response(200)
-                self.send_header("content-length", "2")
-                self.end_headers()
-                self.wfile.write(b"{}")
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def url(self):
-        return f"http://127.0.0.1:{self.server.server_port}"
+sys.path.insert(0, str(ROOT / "tests" / "server"))
+from span_receiver import SpanReceiver  # noqa: E402
 
 
 def measure(arguments, collector, seed):
@@ -80,7 +53,7 @@ def main():
     parser.add_argument("--chats", type=int, default=120, help="requests of a round")
     parser.add_argument("--reply", type=int, default=32, help="mean tokens of a reply")
     arguments = parser.parse_args()
-    collector, rates = Collector(), {False: [], True: []}
+    collector, rates = SpanReceiver(reads=False), {False: [], True: []}
     for number in range(arguments.rounds):
         for traced in (False, True) if number % 2 == 0 else (True, False):
             rates[traced].append(measure(arguments, collector if traced else None, number + 1))

@@ -29,6 +29,17 @@ FlagKind KindOf(const CLI::Option& option) {
   return is_number ? FlagKind::kNumber : FlagKind::kText;
 }
 
+// auto|off|N: words that are values by themselves, and a number.
+std::string ValuesInWords(const std::string& values) {
+  std::vector<std::string> each = CLI::detail::split(values, '|');
+  if (each.back() == "N") each.back() = "whole number";
+  std::string words = each.front();
+  for (size_t i = 1; i < each.size(); ++i) {
+    words += (i + 1 < each.size() ? ", " : " or ") + each[i];
+  }
+  return words;
+}
+
 void Collect(CLI::App& owner, CommandFlags& into) {
   for (CLI::Option* option : owner.get_options([](CLI::Option*) { return true; })) {
     // One that may be named too, such as serve's model, is a flag as well.
@@ -100,6 +111,8 @@ CLI::App& ChosenCommand(CLI::App& root) {
 
 std::string TypeWords(const Flag& flag) {
   const std::string type = flag.option->get_type_name();
+  const std::string& values = flag.option->get_option_text();
+  if (values.find('|') != std::string::npos) return ValuesInWords(values);
   std::string words = "text";
   if (flag.kind == FlagKind::kSwitch) words = "switch";
   if (flag.kind == FlagKind::kNumber) words = BaseType(type) == "FLOAT" ? "number" : "whole number";

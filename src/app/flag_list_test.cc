@@ -39,6 +39,7 @@ class FlagListTest : public ::testing::Test {
     inner->add_option("--kv", bytes_, "Memory")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(false));
+    inner->add_option("--nodes", number_, "Nodes");
     inner->add_option("--model,model", text_, "With or without its name");
     app_.add_subcommand("docs", "Hidden")->group("")->add_subcommand("below", "Below it");
   }
@@ -72,7 +73,8 @@ TEST_F(FlagListTest, NamesVariablesAndKinds) {
   const Flag* names = Find(all, "HEARTH_OUTER_NAMES");
   const Flag* mode = Find(all, "HEARTH_OUTER_IN_NER_MODE");
   const Flag* kv = Find(all, "HEARTH_OUTER_IN_NER_KV");
-  ASSERT_TRUE(number && quick && names && mode && kv);
+  const Flag* nodes = Find(all, "HEARTH_OUTER_IN_NER_NODES");
+  ASSERT_TRUE(number && quick && names && mode && kv && nodes);
   EXPECT_EQ(TypeWords(*number), "whole number [1..9]");
   EXPECT_EQ(TypeWords(*quick), "switch");
   EXPECT_EQ(TypeWords(*names), "list: text");
@@ -82,6 +84,10 @@ TEST_F(FlagListTest, NamesVariablesAndKinds) {
   EXPECT_EQ(ValueName(*quick), "");
   EXPECT_EQ(ValueName(*kv), "SIZE");
   EXPECT_EQ(ValueName(*mode), "VALUE");
+  nodes->option->option_text("auto|off|N");
+  EXPECT_EQ(TypeWords(*nodes), "auto, off or whole number");
+  nodes->option->option_text("on|off");
+  EXPECT_EQ(TypeWords(*nodes), "on or off");
   EXPECT_TRUE(names->is_list);
   EXPECT_FALSE(mode->is_list);
   EXPECT_THAT(ChoicesOf(*mode->option), ElementsAre("a", "b"));

@@ -146,6 +146,42 @@ async function looks(runner, parts) {
     await idle(page);
     same(await reply(page).locator('.markdown p').count(), 30, 'paragraphs at the end');
   });
+  await runner.run('what a reply has so far is not drawn again', async (visit) => {
+    const {relay, browser} = parts;
+    let send;
+    relay.rules.length = 0;
+    relay.rules.push((request, response) => {
+      if (!isChat(request)) return false;
+      startEvents(response);
+      send = response;
+      return true;
+    });
+    const {page} = await visit(browser, relay.address);
+    await type(page, 'Go');
+    await page.getByText('Waiting for the first token').waitFor();
+    const block = (i) => `Paragraph ${i} with $x_${i}$.\n\n- a\n- b\n\n\`\`\`js\nlet a = ${i};\n\`\`\`\n\n`;
+    for (let i = 0; i < 10; ++i) send.write(say(block(i)));
+    await page.getByText('let a = 9;').waitFor();
+    await reply(page).locator('math').nth(9).waitFor();
+    await reply(page).locator('.hljs-keyword').nth(9).waitFor();
+    // Changes below blocks that were there before the last two, and callbacks of frames that saw a change.
+    await page.evaluate(() => {
+      const all = [...document.querySelectorAll('article.assistant .part > *')];
+      const settled = new Set(all.slice(0, -2));
+      globalThis.redrawn = [];
+      new MutationObserver((list) => list.forEach(({target, type}) => {
+        for (let node = target; node; node = node.parentNode) if (settled.has(node)) globalThis.redrawn.push(`${type} in ${node.outerHTML.slice(0, 80)}`);
+      })).observe(document.querySelector('article.assistant'), {subtree: true, childList: true, characterData: true, attributes: true});
+      settled.forEach((node) => { node.kept = true; });
+    });
+    for (let i = 10; i < 20; ++i) send.write(say(block(i)));
+    await page.getByText('let a = 19;').waitFor();
+    send.end(finish());
+    await idle(page);
+    same(await page.evaluate(() => globalThis.redrawn), [], 'changes in settled blocks');
+    const kept = await page.evaluate(() => [...document.querySelectorAll('article.assistant .part > *')].filter((node) => node.kept).length);
+    same(kept, 28, 'blocks that are still the same elements');
+  });
   await runner.slow('right-to-left text runs right to left', async (visit) => {
     const page = await asked(visit, parts, 'שלום עולם\n\nHello world');
     const directions = await reply(page).locator('.markdown p').evaluateAll((list) => list.map((p) => getComputedStyle(p).direction));

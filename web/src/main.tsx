@@ -3,6 +3,7 @@
 import {render} from 'preact';
 import {refreshModels} from './data/api';
 import {refreshSummaries} from './data/chats';
+import {loadTheRest} from './parts/later';
 import './style/base.css';
 import './style/chat.css';
 import './style/server.css';
@@ -13,3 +14,4 @@ place.textContent = '';
 render(<App />, place);
 void refreshModels();
 void refreshSummaries();
+loadTheRest();

@@ -5,7 +5,21 @@
 #include <new>
 #include <utility>
 
+#include "server/turns/send.h"
+#include "server/turns/within_memory.h"
+
 namespace hearth {
+namespace {
+
+// For who repeats a request that was not let in: a client of its own hears why.
+void Refuse(HttpReply& listener) {
+  ApiError error = FromStatus(Status(
+      Code::kExhausted, "the request that this one repeats was not admitted; try again later"));
+  error.retry_after_s = 1;
+  SendError(listener, error, WriteJson(OpenAiError(error)), "");
+}
+
+}  // namespace
 
 // What an exchange takes for its client. Nobody leaves it, and it is never behind.
 class BackgroundReply final : public HttpReply {
@@ -19,9 +33,11 @@ class BackgroundReply final : public HttpReply {
         streams_(streams),
         client_(std::move(client)),
         starting_after_(starting_after) {}
-  // The engine did not let it in: the client hears so from others.
+  // The engine did not let it in: the client hears so from others, whoever joined it from here.
   ~BackgroundReply() override {
-    if (!has_begun_) house_->Forget(id_);
+    if (has_begun_) return;
+    house_->Forget(id_);
+    response_->End(false);
   }
   BackgroundReply(const BackgroundReply&) = delete;
   BackgroundReply& operator=(const BackgroundReply&) = delete;
@@ -79,6 +95,10 @@ void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
   const MutexLock lock(mu_);
   const Json* response = event.Find("response");
   if (response != nullptr) response_ = *response;
+  for (const auto& listener : std::exchange(early_, {})) {
+    WithinMemoryOr([&]() HEARTH_REQUIRES(mu_) { SendJson(*listener, response_); },
+                   [&] { listener->Abort(); });
+  }
   const Json* item = event.Find("item");
   if (item != nullptr && *event.Find("type") == Json("response.output_item.done")) {
     for (auto& [name, value] : *response_.object()) {
@@ -127,6 +147,17 @@ void BackgroundResponse::Follow(const std::shared_ptr<HttpReply>& listener,
   }
 }
 
+void BackgroundResponse::Answer(const std::shared_ptr<HttpReply>& listener) {
+  const MutexLock lock(mu_);
+  if (num_events_ > 0) {
+    SendJson(*listener, response_);
+  } else if (is_over_) {
+    Refuse(*listener);
+  } else {
+    early_.push_back(listener);
+  }
+}
+
 void BackgroundResponse::Cancel(const std::shared_ptr<HttpReply>& listener) {
   std::function<void()> cancel;
   {
@@ -171,6 +202,9 @@ void BackgroundResponse::End(bool is_whole) {
     } catch (const std::bad_alloc&) {
     }
     if (!is_told) listener->Abort();
+  }
+  for (const auto& listener : std::exchange(early_, {})) {
+    WithinMemoryOr([&] { Refuse(*listener); }, [&] { listener->Abort(); });
   }
   followers_.clear();
   waiting_.clear();

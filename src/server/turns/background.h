@@ -41,6 +41,9 @@ class BackgroundResponse {
   // Events after that number, then what follows, until its end. To a listener whose stream has
   // begun.
   void Follow(const std::shared_ptr<HttpReply>& listener, int64_t starting_after);
+  // `listener` is answered with it as it stands, once the engine has let it in; with an error if
+  // that does not happen.
+  void Answer(const std::shared_ptr<HttpReply>& listener);
   // Ends it soon; `listener` is answered with what it came to.
   void Cancel(const std::shared_ptr<HttpReply>& listener);
 
@@ -66,6 +69,7 @@ class BackgroundResponse {
   std::function<void()> cancel_ HEARTH_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<HttpReply>> followers_ HEARTH_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<HttpReply>> waiting_ HEARTH_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<HttpReply>> early_ HEARTH_GUARDED_BY(mu_);  // before its first event
   // Those who were told the end, and may not have taken it yet. Held: what handlers share of a
   // reply goes with the last of them, while its connection still writes.
   std::vector<std::shared_ptr<HttpReply>> told_ HEARTH_GUARDED_BY(mu_);

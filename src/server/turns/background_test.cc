@@ -82,6 +82,37 @@ TEST(BackgroundResponses, AnswerAtOnceAndGoOn) {
   EXPECT_TRUE(run.job->is_over());
 }
 
+TEST(BackgroundResponses, AnswerWhoJoinsBeforeTheFirstEvent) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script script(house, "r1");
+  const auto early = std::make_shared<Listener>();
+  script.job->Answer(early);
+  EXPECT_EQ(early->status, 0) << "there is nothing to show yet";
+  script.Begin();
+  EXPECT_EQ(early->status, 200);
+  EXPECT_EQ(early->body, WriteJson(script.job->snapshot()));
+  EXPECT_NE(early->body, "null");
+  const auto later = std::make_shared<Listener>();
+  script.job->Answer(later);
+  EXPECT_EQ(later->body, early->body);
+}
+
+TEST(BackgroundResponses, TellWhoJoinedOneThatTheEngineDidNotLetIn) {
+  const auto house = std::make_shared<BackgroundResponses>();
+  Script script(house, "r1");
+  const auto early = std::make_shared<Listener>(), follower = std::make_shared<Listener>();
+  script.job->Answer(early);
+  script.job->Follow(follower, -1);
+  script.reply.reset();
+  EXPECT_GE(early->status, 429);
+  EXPECT_NE(early->body.find("not admitted"), std::string::npos) << early->body;
+  EXPECT_TRUE(follower->was_cut);
+  EXPECT_EQ(house->Find("anna", "r1"), nullptr);
+  const auto late = std::make_shared<Listener>();
+  script.job->Answer(late);
+  EXPECT_EQ(late->status, early->status) << "found just before it was forgotten";
+}
+
 TEST(BackgroundResponses, StreamsResumeAfterAnEvent) {
   const auto house = std::make_shared<BackgroundResponses>();
   Script run(house, "resp_1", true);

@@ -3,6 +3,10 @@
 // nothing: commands that would make links, classes or styles are shown as errors.
 import {useEffect, useRef} from 'preact/hooks';
 
+// A formula in a line that is longer than this may not fit a narrow screen and scrolls on its own.
+// The others do not: a scroller each would be most of what painting a reply costs.
+const LONG = 32;
+
 export function Formula({text, isDisplay}: {text: string; isDisplay: boolean}) {
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -23,5 +27,5 @@ export function Formula({text, isDisplay}: {text: string; isDisplay: boolean}) {
   }, [text, isDisplay]);
   return isDisplay
     ? <div class="formula" dir="ltr" tabIndex={0} ref={place as never}>{text}</div>
-    : <span class="formula" dir="ltr" ref={place as never}>{text}</span>;
+    : <span class={text.length > LONG ? 'formula long' : 'formula'} dir="ltr" ref={place as never}>{text}</span>;
 }

@@ -8,6 +8,8 @@ import {Code} from './Code';
 import {Formula} from './Formula';
 import {decoded, GrowingText, lex, type MathToken, safeAddress} from './parse';
 
+export {Code};  // they are loaded together
+
 const MAX_DEPTH = 24;
 
 function link(href: string, children: ComponentChildren): ComponentChildren {
@@ -56,13 +58,21 @@ function one(token: Token | MathToken, depth: number): ComponentChildren {
   }
 }
 
-function item(entry: Tokens.ListItem, depth: number): VNode {
-  return (
-    <li dir="auto" class={entry.task ? 'task' : undefined}>
-      {entry.task && <input type="checkbox" checked={entry.checked ?? false} disabled aria-label={entry.checked ? 'done' : 'open'} />}
-      {entry.tokens.map((token) => (token.type === 'text' || !BLOCKS.has(token.type) ? one(token, depth + 1) : block(token, depth + 1)))}
-    </li>
-  );
+// Of a list that grows, only the last item is looked at again.
+class Item extends Component<{entry: Tokens.ListItem; depth: number}> {
+  shouldComponentUpdate({entry, depth}: {entry: Tokens.ListItem; depth: number}) {
+    const old = this.props;
+    return entry.raw !== old.entry.raw || entry.loose !== old.entry.loose || depth !== old.depth;
+  }
+  render() {
+    const {entry, depth} = this.props;
+    return (
+      <li dir="auto" class={entry.task ? 'task' : undefined}>
+        {entry.task && <input type="checkbox" checked={entry.checked ?? false} disabled aria-label={entry.checked ? 'done' : 'open'} />}
+        {entry.tokens.map((token) => (token.type === 'text' || !BLOCKS.has(token.type) ? one(token, depth + 1) : block(token, depth + 1)))}
+      </li>
+    );
+  }
 }
 
 function table(token: Tokens.Table, depth: number): VNode {
@@ -102,7 +112,7 @@ function block(token: Token, depth: number, isGrowing = false): ComponentChildre
       return <blockquote dir="auto">{((token as Tokens.Blockquote).tokens).map((each) => block(each, depth + 1))}</blockquote>;
     case 'list': {
       const list = token as Tokens.List;
-      const items = list.items.map((entry) => item(entry, depth));
+      const items = list.items.map((entry, at) => <Item key={at} entry={entry} depth={depth} />);
       return list.ordered ? <ol dir="auto" start={Number(list.start) || 1}>{items}</ol> : <ul dir="auto">{items}</ul>;
     }
     case 'table':
@@ -122,7 +132,7 @@ function block(token: Token, depth: number, isGrowing = false): ComponentChildre
   }
 }
 
-// Blocks that did not change are not looked at again: a long reply costs its last blocks a frame.
+// Blocks that did not change are not looked at again.
 class Block extends Component<{token: Token; raw: string; isGrowing: boolean}> {
   shouldComponentUpdate(next: {raw: string; isGrowing: boolean}) {
     return next.raw !== this.props.raw || next.isGrowing !== this.props.isGrowing;
@@ -132,14 +142,35 @@ class Block extends Component<{token: Token; raw: string; isGrowing: boolean}> {
   }
 }
 
+// Blocks by the dozen, so that a long reply costs its last blocks a frame: a part that did not change
+// is one comparison here, and where it is out of sight neither laid out nor painted (chat.css).
+const PART = 12;
+
+interface PartProps {
+  tokens: Token[];
+  growing: number;  // which of them grows, or -1
+}
+
+class Part extends Component<PartProps> {
+  shouldComponentUpdate({tokens, growing}: PartProps) {
+    const old = this.props;
+    return growing !== old.growing || tokens.length !== old.tokens.length ||
+      tokens.some((token, at) => token !== old.tokens[at] && token.raw !== old.tokens[at]!.raw);
+  }
+  render() {
+    const {tokens, growing} = this.props;
+    return <div class="part">{tokens.map((token, at) => <Block key={at} token={token} raw={token.raw} isGrowing={at === growing} />)}</div>;
+  }
+}
+
 export function Markdown({text, isGrowing = false}: {text: string; isGrowing?: boolean}) {
   const growing = useRef<GrowingText | null>(null);
   if (isGrowing) growing.current ??= new GrowingText();
   const tokens = isGrowing ? growing.current!.tokens(text) : lex(text);
-  return (
-    <div class="markdown">
-      {tokens.map((token, index) =>
-        <Block key={index} token={token} raw={token.raw} isGrowing={isGrowing && index === tokens.length - 1} />)}
-    </div>
-  );
+  const parts = [];
+  for (let from = 0; from < tokens.length; from += PART) {
+    const last = tokens.length - 1 - from;
+    parts.push(<Part key={from} tokens={tokens.slice(from, from + PART)} growing={isGrowing && last < PART ? last : -1} />);
+  }
+  return <div class="markdown">{parts}</div>;
 }

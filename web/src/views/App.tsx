@@ -5,14 +5,16 @@ import {isReachable, needsKey, refreshModels} from '../data/api';
 import {stop} from '../data/asking';
 import {current, notice, openConversation, running, startNew} from '../data/chats';
 import {pathOf} from '../data/types';
+import {later} from '../parts/later';
 import {isHelpShown, isKeyAsked, isListShown, isSettingsShown} from '../parts/shown';
 import {goTo, route} from '../route';
 import {Chat} from './Chat';
-import {Help} from './Help';
-import {KeyDialog} from './KeyDialog';
 import {newChat} from './newChat';
-import {ServerPage} from './ServerPage';
 import {Sidebar} from './Sidebar';
+
+const Help = later(() => import('./rest').then((module) => module.Help));
+const KeyDialog = later(() => import('./rest').then((module) => module.KeyDialog));
+const ServerPage = later(() => import('./rest').then((module) => module.ServerPage));
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);

@@ -5,11 +5,13 @@ import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {liveOf, running} from '../data/chats';
 import {type Conversation, pathOf} from '../data/types';
 import {Icon} from '../parts/Icon';
+import {later} from '../parts/later';
 import {isListShown, isSettingsShown} from '../parts/shown';
 import {Composer} from './Composer';
 import {MessageView} from './MessageView';
 import {ModelPicker} from './ModelPicker';
-import {SettingsPanel} from './SettingsPanel';
+
+const SettingsPanel = later(() => import('./rest').then((module) => module.SettingsPanel));
 
 const NEAR = 80;  // pixels from the end that still count as reading along
 

@@ -5,15 +5,15 @@ import {useLayoutEffect, useRef} from 'preact/hooks';
 import {continueReply, edit, progressOf, regenerate, showSibling} from '../data/asking';
 import {change} from '../data/chats';
 import {childrenOf, type Conversation, type Message, withoutMessage} from '../data/types';
-import {Code} from '../markdown/Code';
-import {Markdown} from '../markdown/Markdown';
+import {Code, Markdown} from '../markdown/shown';
 import {CopyButton} from '../parts/CopyButton';
 import {Icon} from '../parts/Icon';
+import {later} from '../parts/later';
+import {seconds} from '../parts/seconds';
 import {ToolCards} from './ToolCards';
 import {Chip, editing} from './Composer';
-import {TokenView} from './TokenView';
 
-export const seconds = (ms: number) => (ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);
+const TokenView = later(() => import('./rest').then((module) => module.TokenView));
 
 function Thoughts({message, isGrowing}: {message: Message; isGrowing: boolean}) {
   const isThinking = isGrowing && message.content === '' && !message.calls;

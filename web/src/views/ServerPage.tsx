@@ -6,7 +6,7 @@ import {samples, type Seen, seen, type Status, status, trouble, watch} from '../
 import {Icon} from '../parts/Icon';
 import {Plot} from '../parts/Plot';
 import {isKeyAsked, isListShown} from '../parts/shown';
-import {seconds} from './MessageView';
+import {seconds} from '../parts/seconds';
 
 const gib = (bytes: number) => (bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`);
 

@@ -41,7 +41,9 @@ function Entry({entry}: {entry: Summary}) {
   const isRenaming = useSignal(false);
   const isShown = current.value?.value.id === entry.id && route.value.view === 'chat';
   if (isRenaming.value) {
+    // Once: taking the field away blurs it, and what was left with Escape is not kept.
     const finish = (title: string) => {
+      if (!isRenaming.peek()) return;
       isRenaming.value = false;
       void rename(entry.id, title);
     };

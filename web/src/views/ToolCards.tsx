@@ -3,7 +3,7 @@
 import {useSignal} from '@preact/signals';
 import {handIn} from '../data/asking';
 import type {Conversation, Message} from '../data/types';
-import {Code} from '../markdown/Code';
+import {Code} from '../markdown/shown';
 
 function pretty(text: string): string {
   try {

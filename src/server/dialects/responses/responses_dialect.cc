@@ -161,7 +161,7 @@ ApiResult<DialectTurn> ReadTurn(const std::shared_ptr<ResponsesState>& state, co
       const auto job = state->background->Find(notes->tenant, "resp_" + facts.id);
       if (job == nullptr || (streams && !job->has_events())) return false;
       if (!streams) {
-        SendJson(*client, job->snapshot());
+        job->Answer(client);
         return true;
       }
       FollowFrom(*job, client, facts.seen.num_whole - 1);
