@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hearth plan fleet: how many replicas a load needs, how requests are best routed, and what failures
-// and deploys do.
+// hearth plan fleet: how many replicas a load needs, how requests are best routed, and what
+// failures and deploys do.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -62,8 +62,9 @@ ServerShape ShapeOf(const FleetPlanFlags& flags) {
   SchedulerOptions& scheduler = shape.options.scheduler;
   scheduler.max_sequences = flags.max_sequences;
   scheduler.max_step_tokens = 512;
-  scheduler.max_context =
-      flags.context > 0 ? flags.context : static_cast<int>(std::min<int64_t>(flags.kv_tokens, 131072));
+  scheduler.max_context = flags.context > 0
+                              ? flags.context
+                              : static_cast<int>(std::min<int64_t>(flags.kv_tokens, 131072));
   return shape;
 }
 
@@ -73,13 +74,13 @@ Result<PlannedServer> FromRates(const FleetPlanFlags& flags) {
                  "expected a MODEL to run a part of, or --bench FILE and --kv-tokens, or "
                  "--prefill-rate, --decode-rate and --kv-tokens");
   }
-  PlannedServer out{ShapeOf(flags),
-                    TimingOfRates(flags.prefill_rate, flags.decode_rate, flags.decode_batch),
-                    fmt::format("{:g} prompt tokens/s, {:g} reply tokens/s of {} together, {} tokens of "
-                                "KV cache",
-                                flags.prefill_rate, flags.decode_rate, flags.decode_batch,
-                                flags.kv_tokens),
-                    {}};
+  PlannedServer out{
+      ShapeOf(flags),
+      TimingOfRates(flags.prefill_rate, flags.decode_rate, flags.decode_batch),
+      fmt::format("{:g} prompt tokens/s, {:g} reply tokens/s of {} together, {} tokens of "
+                  "KV cache",
+                  flags.prefill_rate, flags.decode_rate, flags.decode_batch, flags.kv_tokens),
+      {}};
   out.assumptions.push_back(
       "a step takes a fixed time and so much for each token, whatever the context's length");
   return out;
@@ -94,10 +95,11 @@ Result<PlannedServer> FromBench(const FleetPlanFlags& flags) {
     return Error(timing.status().code(), "%s: %s", flags.bench.c_str(),
                  timing.status().message().c_str());
   }
-  return PlannedServer{ShapeOf(flags), std::move(*timing),
-                       fmt::format("measured in {}, {} tokens of KV cache", flags.bench,
-                                   flags.kv_tokens),
-                       {}};
+  return PlannedServer{
+      ShapeOf(flags),
+      std::move(*timing),
+      fmt::format("measured in {}, {} tokens of KV cache", flags.bench, flags.kv_tokens),
+      {}};
 }
 
 Result<PlannedServer> FromModel(const FleetPlanFlags& flags) {
@@ -125,7 +127,8 @@ Result<PlannedServer> FromModel(const FleetPlanFlags& flags) {
   PlannedServer out{{planned.backend.kv, planned.engine}, times.Timing(), "", {}};
   const std::string name = model.spec.name.empty() ? flags.model : model.spec.name;
   out.words = name + " on " + (other ? flags.machine : ProcessorName());
-  out.assumptions.push_back(fmt::format("a part of {} ran here for {:.0f} s", name, sample.seconds));
+  out.assumptions.push_back(
+      fmt::format("a part of {} ran here for {:.0f} s", name, sample.seconds));
   if (other) out.assumptions.push_back("figures for another machine: expect 30 % either way");
   return out;
 }
@@ -141,15 +144,17 @@ Result<std::function<FleetLoad()>> FindLoad(const FleetPlanFlags& flags, std::st
   if (flags.trace.empty() && flags.log.empty()) {
     const FleetChats chats = flags.chats;
     words = fmt::format(
-        "{:g} requests/s, chats of {:g} turns, {} + {} tokens a turn after {} of {} system prompts, "
+        "{:g} requests/s, chats of {:g} turns, {} + {} tokens a turn after {} of {} system "
+        "prompts, "
         "{:g} s to think, {} requests",
-        chats.rate, chats.turns, chats.message, chats.reply, chats.system, chats.apps, chats.think_s,
-        chats.requests);
+        chats.rate, chats.turns, chats.message, chats.reply, chats.system, chats.apps,
+        chats.think_s, chats.requests);
     return std::function<FleetLoad()>([chats] { return FleetLoad(chats); });
   }
   const std::string& path = flags.trace.empty() ? flags.log : flags.trace;
   HEARTH_ASSIGN(const std::string text, ReadTextFile(path, kMostTraceBytes));
-  Result<std::vector<FleetAsk>> read = flags.trace.empty() ? ReadRequestLog(text) : ReadMooncake(text);
+  Result<std::vector<FleetAsk>> read =
+      flags.trace.empty() ? ReadRequestLog(text) : ReadMooncake(text);
   if (!read.ok()) {
     return Error(read.status().code(), "%s: %s", path.c_str(), read.status().message().c_str());
   }
@@ -163,15 +168,18 @@ void Assume(const FleetRecord& record, const FleetPlanFlags& flags, std::vector<
   for (const auto* list : {&record.search.tried, &record.policies, &record.incidents}) {
     for (const FleetOutcome& o : *list) (o.is_modelled ? modelled : real) = true;
   }
-  if (real) out.push_back("replicas are the engine's own scheduler and cache under a virtual clock");
+  if (real)
+    out.push_back("replicas are the engine's own scheduler and cache under a virtual clock");
   if (modelled) {
-    out.push_back(fmt::format(
-        "more than {} replicas, and those with a tier, are modelled: the engine's own chunk control, "
-        "first come first served, pages of {} tokens ({} above {} replicas)",
-        kMostEngineReplicas, kDefaultBlockTokens, kCoarsePage, kMostFinePages));
+    out.push_back(
+        fmt::format("more than {} replicas, and those with a tier, are modelled: the engine's own "
+                    "chunk control, "
+                    "first come first served, pages of {} tokens ({} above {} replicas)",
+                    kMostEngineReplicas, kDefaultBlockTokens, kCoarsePage, kMostFinePages));
   }
   out.push_back("the first tenth of the requests fills caches and is not counted");
-  out.push_back("balancer, network, HTTP and tokenizing take no time; nobody leaves before the end");
+  out.push_back(
+      "balancer, network, HTTP and tokenizing take no time; nobody leaves before the end");
   out.push_back("streams that break are asked again from their beginning by their clients");
   if (!flags.trace.empty()) {
     out.push_back("the trace has no sessions: its keys are the second hash, or the only one");
@@ -199,7 +207,8 @@ Result<FleetSetup> SetupOf(const FleetPlanFlags& flags) {
 // Failure and deploy happen when half of the requests have come.
 FleetIncident IncidentOf(const FleetPlanFlags& flags, const FleetOutcome& quiet) {
   FleetIncident incident = flags.setup.incident;
-  const double middle_s = quiet.moments.empty() ? 0 : quiet.moments[quiet.moments.size() / 2].from_s;
+  const double middle_s =
+      quiet.moments.empty() ? 0 : quiet.moments[quiet.moments.size() / 2].from_s;
   if (flags.failures > 0) incident.fail_at_s = middle_s;
   incident.fail_count = flags.failures;
   if (flags.deploy_percent > 0) incident.deploy_at_s = middle_s;
@@ -210,8 +219,8 @@ FleetIncident IncidentOf(const FleetPlanFlags& flags, const FleetOutcome& quiet)
 Status Simulate(const FleetPlanFlags& flags, FleetSetup setup, const PlannedServer& server,
                 const std::function<FleetLoad()>& load, FleetRecord& record) {
   if (setup.replicas == 0) {
-    HEARTH_ASSIGN(record.search, FindReplicas(load, setup, kMostReplicas, server.shape, server.timing,
-                                              flags.target));
+    HEARTH_ASSIGN(record.search, FindReplicas(load, setup, kMostReplicas, server.shape,
+                                              server.timing, flags.target));
     setup.replicas = record.search.tried.back().replicas;
     if (record.search.replicas > 0) setup.replicas = record.search.replicas;
   }
@@ -250,7 +259,8 @@ Status PlanFleet(const FleetPlanFlags& flags) {
     const std::string page = FleetPage(record);
     HEARTH_TRY(WriteFileAtomically(flags.html, std::as_bytes(std::span(page))));
   }
-  fmt::print("{}", flags.json ? WriteJson(FleetJson(record), 2) + "\n" : ForTerminal(FleetText(record)));
+  fmt::print("{}",
+             flags.json ? WriteJson(FleetJson(record), 2) + "\n" : ForTerminal(FleetText(record)));
   return Status();
 }
 
@@ -270,9 +280,10 @@ void AddReplicaFlags(CLI::App& sub, FleetPlanFlags& flags) {
   sub.add_option("--decode-batch", flags.decode_batch, "Replies that --decode-rate is for")
       ->check(Between(1, 4096))
       ->capture_default_str();
-  sub.add_option("--kv-tokens", flags.kv_tokens,
-                 "Tokens in the KV cache of a replica; default: as `hearth serve` would take for the "
-                 "model")
+  sub.add_option(
+         "--kv-tokens", flags.kv_tokens,
+         "Tokens in the KV cache of a replica; default: as `hearth serve` would take for the "
+         "model")
       ->check(Between(int64_t{1024}, int64_t{1} << 34));
   sub.add_option("--context", flags.context, "Context length, in tokens, as for `hearth serve`")
       ->check(Between(16, 1 << 27));
@@ -303,14 +314,16 @@ void AddFleetFlags(CLI::App& sub, FleetPlanFlags& flags) {
                                                     {"least", FleetPolicy::kLeast},
                                                     {"session", FleetPolicy::kSession},
                                                     {"precise", FleetPolicy::kPrecise}};
-  sub.add_option("--policy", flags.policy,
-                 "How requests are routed: session as `hearth fleet haproxy` does it, precise by what "
-                 "each replica has cached; default: all, one after the other")
+  sub.add_option(
+         "--policy", flags.policy,
+         "How requests are routed: session as `hearth fleet haproxy` does it, precise by what "
+         "each replica has cached; default: all, one after the other")
       ->type_name("MODE")
       ->transform(NamedValue(policies));
-  sub.add_option("--bounded-load", setup.bounded_load,
-                 "Load that one replica may have with session hashing, in percent of the mean; 0: no "
-                 "bound")
+  sub.add_option(
+         "--bounded-load", setup.bounded_load,
+         "Load that one replica may have with session hashing, in percent of the mean; 0: no "
+         "bound")
       ->check(Between(0, 10000))
       ->capture_default_str();
   sub.add_flag("--modelled", setup.uses_model,
@@ -336,11 +349,13 @@ void AddIncidentFlags(CLI::App& sub, FleetPlanFlags& flags) {
   sub.add_option("--fail", flags.failures, "Number of replicas that die at half of the load")
       ->check(Between(0, kMostReplicas))
       ->capture_default_str();
-  sub.add_option("--deploy", flags.deploy_percent,
-                 "Replace all replicas from half of the load on, so many percent at a time; 0: none")
+  sub.add_option(
+         "--deploy", flags.deploy_percent,
+         "Replace all replicas from half of the load on, so many percent at a time; 0: none")
       ->check(Between(0, 100))
       ->capture_default_str();
-  sub.add_option("--drain", incident.drain_s, "Time that a replica finishes its requests, in seconds")
+  sub.add_option("--drain", incident.drain_s,
+                 "Time that a replica finishes its requests, in seconds")
       ->check(Between(0.0, 1e5))
       ->capture_default_str();
   sub.add_option("--restart", incident.restart_s,

@@ -31,8 +31,9 @@ class FleetPlayer {
     for (int i = 0; i < setup.replicas; ++i) {
       const TimingModel& mine = i < setup.fast_replicas ? fast_ : slow_;
       Replica replica;
-      replica.sim = setup.is_modelled() ? MakeModelReplica(server_, mine, setup.tier, setup.page(), &shared_)
-                                        : MakeEngineReplica(server_, mine);
+      replica.sim = setup.is_modelled()
+                        ? MakeModelReplica(server_, mine, setup.tier, setup.page(), &shared_)
+                        : MakeEngineReplica(server_, mine);
       replicas_.push_back(std::move(replica));
     }
     const FleetIncident& incident = setup.incident;
@@ -219,9 +220,10 @@ class FleetPlayer {
 
   void Count(const Open& open, const FleetEnd& end) {
     const double waited_s = 1e-6 * static_cast<double>(open.first_us - open.ask.at_us);
-    samples_.push_back({open.ask.at_us, static_cast<float>(waited_s),
-                        static_cast<float>(1e-6 * static_cast<double>(end.ended_us - open.ask.at_us)),
-                        open.ask.prompt, end.cached, end.fetched, open.ask.reply});
+    samples_.push_back(
+        {open.ask.at_us, static_cast<float>(waited_s),
+         static_cast<float>(1e-6 * static_cast<double>(end.ended_us - open.ask.at_us)),
+         open.ask.prompt, end.cached, end.fetched, open.ask.reply});
   }
 
   // --- what happens to replicas ---

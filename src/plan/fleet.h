@@ -23,7 +23,7 @@ inline constexpr int kMostFinePages = 64, kCoarsePage = 64;
 
 // Replicas die, or are replaced in waves.
 struct FleetIncident {
-  double fail_at_s = -1;     // below 0: none fails
+  double fail_at_s = -1;  // below 0: none fails
   int fail_count = 1;
   double deploy_at_s = -1;   // below 0: no deploy
   double wave_share = 0.05;  // of the replicas at a time
@@ -34,19 +34,21 @@ struct FleetIncident {
 
 struct FleetSetup {
   int replicas = 1;
-  int fast_replicas = 0;     // of those: so many with `fast_times` the speed
+  int fast_replicas = 0;  // of those: so many with `fast_times` the speed
   double fast_times = 1;
   FleetPolicy policy = FleetPolicy::kSession;
   int bounded_load = 200;
-  bool uses_model = false;   // the model of a replica whatever the size
+  bool uses_model = false;    // the model of a replica whatever the size
   bool coarse_pages = false;  // in such a model, whatever the size
-  FleetTier tier = {};       // with one, replicas are modelled
+  FleetTier tier = {};        // with one, replicas are modelled
   FleetIncident incident = {};
   bool is_modelled() const {
     return uses_model || replicas > kMostEngineReplicas || tier.tokens > 0;
   }
   // Of a modelled cache, in tokens: a block of the engine's, or coarser for the sake of memory.
-  int page() const { return coarse_pages || replicas > kMostFinePages ? kCoarsePage : kDefaultBlockTokens; }
+  int page() const {
+    return coarse_pages || replicas > kMostFinePages ? kCoarsePage : kDefaultBlockTokens;
+  }
 };
 
 // A slice of the simulated time.
@@ -64,12 +66,12 @@ struct FleetOutcome {
   bool is_modelled = false;
   int64_t requests = 0, counted = 0;  // those after the first tenth are counted
   int64_t refused = 0;
-  int64_t broken = 0, resent = 0;     // streams that broke; requests that went to another unnoticed
+  int64_t broken = 0, resent = 0;  // streams that broke; requests that went to another unnoticed
   double hit_share = 0, fetched_share = 0;  // of prompt tokens; fetched: from a tier
   PlanPercentiles first_token_s, gap_s, reply_s;
   double tokens_per_second = 0, requests_per_second = 0;
   double mean_batch = 0;
-  double busiest = 0;                 // the busiest replica's requests beside the mean's
+  double busiest = 0;  // the busiest replica's requests beside the mean's
   double simulated_s = 0, took_s = 0;
   std::vector<FleetMoment> moments;
 };
@@ -97,12 +99,12 @@ TimingModel TimingOfRates(double prefill, double decode, int batch);
 struct FleetRecord {
   std::string hearth, replica, load, date;  // replica, load: in words
   LoadTarget95 target;
-  double price = 0;                         // of a replica and hour; 0: not given
-  FleetSearch search;                       // nothing tried: the number was given
+  double price = 0;    // of a replica and hour; 0: not given
+  FleetSearch search;  // nothing tried: the number was given
   std::vector<FleetOutcome> policies;
   std::vector<FleetOutcome> incidents;
   FleetIncident incident;
-  int64_t peak_bytes = 0;                   // of this process
+  int64_t peak_bytes = 0;  // of this process
   std::vector<std::string> assumptions;
 };
 std::string FleetText(const FleetRecord& record);

@@ -17,7 +17,8 @@ namespace hearth {
 // What stands at each position of a prompt and its reply. Two of them are alike up to where their
 // names begin to differ, and never after it.
 struct FleetContent {
-  uint64_t app = 0, session = 0;  // positions below `shared` are the app's, the others the session's
+  uint64_t app = 0,
+           session = 0;  // positions below `shared` are the app's, the others the session's
   int shared = 0;
   // Of a recorded request instead: a name for each `unit` positions and all before them. Positions
   // beyond are the session's.
@@ -40,12 +41,12 @@ struct FleetAsk {
 
 // People who come, chat, and leave. Lengths are means of random ones.
 struct FleetChats {
-  double rate = 1;         // requests a second, over all
+  double rate = 1;  // requests a second, over all
   int64_t requests = 10'000;
-  double turns = 5;        // of a chat
+  double turns = 5;                               // of a chat
   int message = 150, reply = 250, system = 1000;  // tokens
-  int apps = 20;           // with a system prompt each; a few have most of the chats
-  double think_s = 30;     // between a reply's end and the next message
+  int apps = 20;        // with a system prompt each; a few have most of the chats
+  double think_s = 30;  // between a reply's end and the next message
   uint64_t seed = 1;
 };
 

@@ -87,7 +87,8 @@ TEST(FleetLoad, ReadsMooncakesTrace) {
 }
 
 TEST(FleetLoad, MistakesInATraceNameTheirLine) {
-  const char* good = R"({"timestamp": 1, "input_length": 600, "output_length": 52, "hash_ids": [46]})";
+  const char* good =
+      R"({"timestamp": 1, "input_length": 600, "output_length": 52, "hash_ids": [46]})";
   for (const char* bad :
        {"{", "{}", R"({"timestamp": 1, "input_length": 0, "output_length": 1, "hash_ids": []})",
         R"({"timestamp": 1, "input_length": 5, "output_length": 1, "hash_ids": ["x"]})",
@@ -107,21 +108,22 @@ std::string Logged(const char* time, const char* key, int prompt, int cached, in
 }
 
 TEST(FleetLoad, ReadsTheRequestLog) {
-  auto asks = ReadRequestLog(
-      Logged("2026-02-28T23:59:59.500Z", "a", 500, 0, 100) + R"({"event":"restart"})" + "\n" +
-      Logged("2026-03-01T00:00:10Z", "a", 700, 592, 50) +
-      Logged("2026-03-01T00:00:11Z", "b", 700, 592, 50) +
-      Logged("2026-03-01T00:00:12Z", "a", 400, 64, 50));
+  auto asks = ReadRequestLog(Logged("2026-02-28T23:59:59.500Z", "a", 500, 0, 100) +
+                             R"({"event":"restart"})" + "\n" +
+                             Logged("2026-03-01T00:00:10Z", "a", 700, 592, 50) +
+                             Logged("2026-03-01T00:00:11Z", "b", 700, 592, 50) +
+                             Logged("2026-03-01T00:00:12Z", "a", 400, 64, 50));
   ASSERT_TRUE(asks.ok()) << asks.status().message();
   ASSERT_EQ(asks->size(), 4u);
   EXPECT_EQ((*asks)[0].at_us, 0);
   EXPECT_EQ((*asks)[1].at_us, 10'500'000);
-  EXPECT_EQ((*asks)[1].key, (*asks)[0].key);      // 592 of its 600 tokens were found again
-  EXPECT_NE((*asks)[2].key, (*asks)[0].key);      // somebody else's key
-  EXPECT_NE((*asks)[3].key, (*asks)[0].key);      // too short to go on with it
+  EXPECT_EQ((*asks)[1].key, (*asks)[0].key);  // 592 of its 600 tokens were found again
+  EXPECT_NE((*asks)[2].key, (*asks)[0].key);  // somebody else's key
+  EXPECT_NE((*asks)[3].key, (*asks)[0].key);  // too short to go on with it
   EXPECT_EQ((*asks)[3].content.shared, 64);
   EXPECT_EQ((*asks)[3].content.app, (*asks)[0].content.app);
-  EXPECT_FALSE(ReadRequestLog(R"({"event":"request","choices":[{}],"time":"2026-03-01T00:00:10Z"})").ok());
+  EXPECT_FALSE(
+      ReadRequestLog(R"({"event":"request","choices":[{}],"time":"2026-03-01T00:00:10Z"})").ok());
   EXPECT_FALSE(ReadRequestLog("").ok());
 }
 

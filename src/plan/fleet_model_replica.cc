@@ -54,7 +54,8 @@ class ModelReplica : public FleetReplicaSim {
     GrantPrompts(now_us, shape, has_more);
     const int tokens = shape.decode_slices + shape.prefill_tokens;
     if (tokens == 0) return NextLoaded(now_us);
-    const auto us = std::max<int64_t>(1, static_cast<int64_t>(timing_.StepUs(tokens, shape.context)));
+    const auto us =
+        std::max<int64_t>(1, static_cast<int64_t>(timing_.StepUs(tokens, shape.context)));
     chunks_->Observe(shape, has_more, us);
     ++steps;
     decoded += shape.decode_slices;
@@ -91,13 +92,13 @@ class ModelReplica : public FleetReplicaSim {
     FleetAsk ask;
     int computed = 0, said = 0, granted = 0;
     int64_t came_us = 0, loaded_us = 0;  // loaded_us: a tier brings something until then
-    int64_t held = 0;  // tokens beyond what the cache had
+    int64_t held = 0;                    // tokens beyond what the cache had
   };
 
   void Open() {
     const SchedulerOptions& o = server_.options.scheduler;
-    chunks_ = std::make_unique<ChunkControl>(ChunkOptions{
-        o.min_chunk, o.max_step_tokens, o.itl_target_us, o.quiet_step_us, o.experts});
+    chunks_ = std::make_unique<ChunkControl>(
+        ChunkOptions{o.min_chunk, o.max_step_tokens, o.itl_target_us, o.quiet_step_us, o.experts});
     cache_ = std::make_unique<PageCache>(capacity_ / page_);
   }
 
@@ -144,8 +145,8 @@ class ModelReplica : public FleetReplicaSim {
       if (r.computed >= r.ask.prompt || r.loaded_us > now_us) continue;
       while (left > 0 && r.computed + r.granted < r.ask.prompt) {
         const int position = r.computed + r.granted;
-        const int count = std::min({chunks_->Fits(shape, position), left, o.quantum,
-                                    r.ask.prompt - position});
+        const int count =
+            std::min({chunks_->Fits(shape, position), left, o.quantum, r.ask.prompt - position});
         if (count <= 0) {
           has_more = true;
           return;

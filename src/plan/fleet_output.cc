@@ -58,7 +58,8 @@ std::string Row(const FleetOutcome& o) {
 }
 
 constexpr const char* kHead =
-    "POLICY        REPLICAS    CACHED   FIRST p50       p95       p99    GAP p95   TOKENS/S  REFUSED\n";
+    "POLICY        REPLICAS    CACHED   FIRST p50       p95       p99    GAP p95   TOKENS/S  "
+    "REFUSED\n";
 
 std::string Cost(const FleetRecord& r) {
   if (r.price <= 0 || r.policies.empty()) return "";
@@ -139,21 +140,20 @@ Json FleetJson(const FleetRecord& r) {
   for (const FleetOutcome& o : r.policies) policies.push_back(AsJson(o, false));
   for (const FleetOutcome& o : r.incidents) incidents.push_back(AsJson(o, true));
   for (const std::string& each : r.assumptions) assumptions.push_back(each);
-  return JsonObject{
-      {"schema", "hearth.plan.fleet"},
-      {"version", 1},
-      {"hearth", r.hearth},
-      {"replica", r.replica},
-      {"load", r.load},
-      {"target", JsonObject{{"first_token_seconds", r.target.first_token_s},
-                            {"gap_seconds", r.target.gap_s}}},
-      {"replicas", r.search.replicas},
-      {"tried", std::move(tried)},
-      {"policies", std::move(policies)},
-      {"incidents", std::move(incidents)},
-      {"price", r.price},
-      {"peak_bytes", r.peak_bytes},
-      {"assumptions", std::move(assumptions)}};
+  return JsonObject{{"schema", "hearth.plan.fleet"},
+                    {"version", 1},
+                    {"hearth", r.hearth},
+                    {"replica", r.replica},
+                    {"load", r.load},
+                    {"target", JsonObject{{"first_token_seconds", r.target.first_token_s},
+                                          {"gap_seconds", r.target.gap_s}}},
+                    {"replicas", r.search.replicas},
+                    {"tried", std::move(tried)},
+                    {"policies", std::move(policies)},
+                    {"incidents", std::move(incidents)},
+                    {"price", r.price},
+                    {"peak_bytes", r.peak_bytes},
+                    {"assumptions", std::move(assumptions)}};
 }
 
 }  // namespace hearth

@@ -34,12 +34,12 @@ std::string Knee(const FleetRecord& r) {
 }
 
 std::string Hits(const FleetRecord& r) {
-  BarPlot plot{.title = "Prompt tokens found cached",
-               .subtitle = Printf("%d replicas; by how requests are routed",
-                                  r.policies.front().replicas),
-               .better = Better::kHigher,
-               .where = Where(r),
-               .unit = "percent"};
+  BarPlot plot{
+      .title = "Prompt tokens found cached",
+      .subtitle = Printf("%d replicas; by how requests are routed", r.policies.front().replicas),
+      .better = Better::kHigher,
+      .where = Where(r),
+      .unit = "percent"};
   int colour = 0;
   for (const FleetOutcome& o : r.policies) {
     plot.bars.push_back({.label = NameOf(o.policy),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One server of a simulated fleet: the engine's own loop, scheduler and cache under a virtual clock,
-// or a model of them for fleets that are too large for that.
+// One server of a simulated fleet: the engine's own loop, scheduler and cache under a virtual
+// clock, or a model of them for fleets that are too large for that.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -69,16 +69,16 @@ std::unique_ptr<FleetReplicaSim> MakeEngineReplica(const ServerShape& server,
 
 // Below a replica's memory: its own disk, or a store that all share.
 struct FleetTier {
-  int64_t tokens = 0;            // that it holds, of one replica or of all; 0: there is none
+  int64_t tokens = 0;  // that it holds, of one replica or of all; 0: there is none
   bool is_shared = false;
-  double tokens_per_s = 0;       // that it brings to one replica
+  double tokens_per_s = 0;  // that it brings to one replica
   int64_t latency_us = 1000;
 };
 
 // Its steps are those that the engine would make: ChunkControl is the engine's own. Who waits and
-// which pages are cached is modelled: first come first served, a request starts when memory holds its
-// prompt, nobody is preempted, and pages of `page` tokens go when they are the least recently used.
-// `server` and `timing` outlive it.
+// which pages are cached is modelled: first come first served, a request starts when memory holds
+// its prompt, nobody is preempted, and pages of `page` tokens go when they are the least recently
+// used. `server` and `timing` outlive it.
 std::unique_ptr<FleetReplicaSim> MakeModelReplica(const ServerShape& server,
                                                   const TimingModel& timing, const FleetTier& tier,
                                                   int page, PageCache* shared);

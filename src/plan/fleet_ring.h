@@ -15,7 +15,7 @@ class FleetRing {
   FleetRing(std::span<const std::string> addresses, std::span<const int> weights, int bounded_load);
 
   struct Load {
-    std::span<const int> served;    // by replica: requests it has now
+    std::span<const int> served;  // by replica: requests it has now
     std::span<const uint8_t> is_up;
   };
   // -1: none is up.

@@ -20,8 +20,8 @@ constexpr double kStreamTokens = 64;
 std::vector<std::string> Addresses(size_t count) {
   std::vector<std::string> out;
   for (size_t i = 0; i < count; ++i) {
-    out.push_back(Printf("10.%d.%d.%d:8080", static_cast<int>(i >> 16), static_cast<int>(i >> 8) & 255,
-                         static_cast<int>(i & 255)));
+    out.push_back(Printf("10.%d.%d.%d:8080", static_cast<int>(i >> 16),
+                         static_cast<int>(i >> 8) & 255, static_cast<int>(i & 255)));
   }
   return out;
 }
@@ -70,11 +70,12 @@ FleetRouter::FleetRouter(Options options)
 void FleetRouter::Reorder(int replica, const std::function<void()>& change) {
   const auto i = static_cast<size_t>(replica);
   const auto place = [&] {
-    const double load = options_.policy == FleetPolicy::kRoundRobin
-                            ? 0
-                            : (served_[i] + static_cast<double>(backlog_[i]) / kStreamTokens *
-                                                (options_.policy == FleetPolicy::kPrecise ? 1 : 0)) /
-                                  options_.speeds[i];
+    const double load =
+        options_.policy == FleetPolicy::kRoundRobin
+            ? 0
+            : (served_[i] + static_cast<double>(backlog_[i]) / kStreamTokens *
+                                (options_.policy == FleetPolicy::kPrecise ? 1 : 0)) /
+                  options_.speeds[i];
     return Place{load, turns_[i], replica};
   };
   if (is_up_[i] != 0) by_load_.erase(place());

@@ -23,8 +23,14 @@ ServerShape Server(int tokens = 60'000) {
 }
 
 FleetChats Chats(double rate, int64_t requests = 1500) {
-  return {.rate = rate, .requests = requests, .turns = 5, .message = 80, .reply = 60, .system = 400,
-          .apps = 8, .think_s = 10};
+  return {.rate = rate,
+          .requests = requests,
+          .turns = 5,
+          .message = 80,
+          .reply = 60,
+          .system = 400,
+          .apps = 8,
+          .think_s = 10};
 }
 
 FleetOutcome Played(const FleetSetup& setup, const FleetChats& chats,
@@ -41,7 +47,8 @@ TEST(Fleet, TimingOfRatesHasTheRates) {
 }
 
 // The oracle: the same chats on the engine's own scheduler and cache.
-void CompareWithEngine(const FleetSetup& setup, const FleetChats& chats, const ServerShape& server) {
+void CompareWithEngine(const FleetSetup& setup, const FleetChats& chats,
+                       const ServerShape& server) {
   FleetSetup modelled = setup;
   modelled.uses_model = true;
   const FleetOutcome engine = Played(setup, chats, server), model = Played(modelled, chats, server);

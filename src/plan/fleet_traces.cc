@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that were recorded, as asks of a fleet.
 #include <algorithm>
-#include <cstdio>
 #include <map>
+#include <optional>
 
 #include "base/json.h"
 #include "base/mix.h"
@@ -44,22 +44,43 @@ Result<int64_t> WholeIn(const Json& object, const char* name, int64_t least, int
   return static_cast<int64_t>(*number);
 }
 
+// The number in text[at, at + length), if that is nothing but digits.
+std::optional<int> Digits(std::string_view text, size_t at, size_t length) {
+  int value = 0;
+  if (at + length > text.size()) return std::nullopt;
+  for (const char c : text.substr(at, length)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = 10 * value + (c - '0');
+  }
+  return value;
+}
+
 // "2026-11-17T12:00:00.123Z" in microseconds since some day.
+std::optional<int64_t> ParseTime(std::string_view text) {
+  const std::optional<int> year = Digits(text, 0, 4), month = Digits(text, 5, 2),
+                           day = Digits(text, 8, 2), hour = Digits(text, 11, 2),
+                           minute = Digits(text, 14, 2), second = Digits(text, 17, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  int64_t us = 1'000'000ll * (3600 * *hour + 60 * *minute + *second);
+  int64_t unit = 100'000;
+  for (size_t at = 20; text.size() > 19 && text[19] == '.' && unit > 0; ++at, unit /= 10) {
+    const std::optional<int> digit = Digits(text, at, 1);
+    if (!digit) break;
+    us += unit * *digit;
+  }
+  // Days since the beginning of March of year 0: months before it belong to the year before.
+  const int64_t years = *year - (*month <= 2 ? 1 : 0);
+  const int64_t days = 365 * years + years / 4 - years / 100 + years / 400 +
+                       (153 * (*month + (*month > 2 ? -3 : 9)) + 2) / 5 + *day - 1;
+  return us + days * 86'400'000'000;
+}
+
 Result<int64_t> TimeOf(const Json& line) {
   const Json* value = line.Find("time");
   const std::string* text = value == nullptr ? nullptr : value->string();
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  if (text == nullptr || std::sscanf(text->c_str(), "%d-%d-%dT%d:%d:%lf", &year, &month, &day,
-                                     &hour, &minute, &second) != 6) {
-    return Error(Code::kInvalid, "expected a \"time\" such as 2026-11-17T12:00:00Z");
-  }
-  // Days since the beginning of March of year 0: months before it belong to the year before.
-  year -= month <= 2 ? 1 : 0;
-  const int64_t days = 365ll * year + year / 4 - year / 100 + year / 400 +
-                       (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return static_cast<int64_t>(1e6 * (3600.0 * hour + 60.0 * minute + second)) +
-         days * 86'400'000'000;
+  const std::optional<int64_t> time = text == nullptr ? std::nullopt : ParseTime(*text);
+  if (!time) return Error(Code::kInvalid, "expected a \"time\" such as 2026-11-17T12:00:00Z");
+  return *time;
 }
 
 // Chats that a log tells of, by key.
@@ -104,7 +125,8 @@ class LogReader {
     // Of those that it can follow the longest: a shorter one would have been found further.
     const Chat* longest = nullptr;
     for (const Chat& chat : chats) {
-      if (can_follow(chat) && (longest == nullptr || chat.length > longest->length)) longest = &chat;
+      if (can_follow(chat) && (longest == nullptr || chat.length > longest->length))
+        longest = &chat;
     }
     Chat chat{MixBits(app + ++num_chats_), prompt + reply, cached};
     if (longest != nullptr) chat = {longest->session, prompt + reply, longest->shared};
@@ -152,7 +174,8 @@ Result<std::vector<FleetAsk>> ReadMooncake(std::string_view text) {
     // The last may be of fewer tokens than 512, and then is nobody else's beginning.
     ask.at_us = 1000 * at_ms;
     ask.content.session = MixBits(asks.size() + 1);
-    ask.key = names->empty() ? ask.content.session : (*names)[std::min<size_t>(1, names->size() - 1)];
+    ask.key =
+        names->empty() ? ask.content.session : (*names)[std::min<size_t>(1, names->size() - 1)];
     ask.content.names = std::move(names);
     ask.content.unit = kMooncakeUnit;
     ask.prompt = static_cast<int>(prompt);
