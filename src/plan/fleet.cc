@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <unordered_map>
+#include <utility>
 
 namespace hearth {
 namespace {
@@ -75,7 +76,7 @@ class FleetPlayer {
     FleetAsk ask;
     int replica = -1;
     int64_t first_us = 0;  // of its first life that was heard
-    bool has_backlog = false;
+    int backlog = 0;       // tokens that the router counts for it until its first one comes
   };
 
   static int64_t InUs(double seconds) { return static_cast<int64_t>(1e6 * seconds); }
@@ -141,7 +142,7 @@ class FleetPlayer {
   int64_t Admit(FleetAsk ask) {
     const int64_t number = ++num_asked_;
     ++open_;
-    requests_.emplace(number, Open{std::move(ask), -1, 0, false});
+    requests_.emplace(number, Open{std::move(ask), -1, 0, 0});
     return number;
   }
 
@@ -163,9 +164,8 @@ class FleetPlayer {
       return Status();
     }
     open.replica = index;
-    open.has_backlog = true;
     ++replica.requests;
-    router_.OnSent(index, open.ask);
+    open.backlog = router_.OnSent(index, open.ask);
     if (!replica.is_stepping) Step(index);
     return Status();
   }
@@ -190,8 +190,7 @@ class FleetPlayer {
   void OnBegun(Replica& replica) {
     for (const int64_t number : replica.sim->TakeBegun()) {
       Open& open = requests_.at(number);
-      if (open.has_backlog) router_.OnFirst(open.replica, open.ask);
-      open.has_backlog = false;
+      router_.OnFirst(open.replica, std::exchange(open.backlog, 0));
     }
   }
 
@@ -212,8 +211,7 @@ class FleetPlayer {
 
   // The router's numbers, when a replica is done with it one way or the other.
   void Forget(Open& open) {
-    if (open.has_backlog) router_.OnFirst(open.replica, open.ask);
-    open.has_backlog = false;
+    router_.OnFirst(open.replica, std::exchange(open.backlog, 0));
     router_.OnGone(open.replica);
     open.replica = -1;
   }

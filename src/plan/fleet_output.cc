@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet's plan as text and as JSON.
+#include <algorithm>
+
 #include "plan/fleet.h"
 
 namespace hearth {
@@ -76,9 +78,10 @@ std::string Incident(const FleetRecord& r, const FleetOutcome& o) {
   const double at_s = r.incident.deploy_at_s >= 0 ? r.incident.deploy_at_s : r.incident.fail_at_s;
   double before_s = 0, before_hit = 0;
   int64_t before = 0;
+  const int64_t mean = o.requests / static_cast<int64_t>(std::max<size_t>(1, o.moments.size()));
   for (const FleetMoment& m : o.moments) {
     least_up = std::min(least_up, m.least_up);
-    if (m.requests == 0) continue;
+    if (m.requests <= mean / 4) continue;  // the load begins or ends: too few to say anything
     if (m.from_s < at_s) {
       before_s = std::max(before_s, m.first_token_p95_s);
       before_hit += m.hit_share * static_cast<double>(m.requests);

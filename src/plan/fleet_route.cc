@@ -13,7 +13,7 @@ namespace {
 // with the same pages, and the least loaded.
 constexpr size_t kAskAll = 64;
 constexpr int kLeastLoadedAsked = 4;
-constexpr size_t kHolderSlots = size_t{1} << 22;
+constexpr size_t kHolderSlots = size_t{1} << 24;
 // What a running reply costs a newcomer, in tokens of prompt.
 constexpr double kStreamTokens = 64;
 
@@ -87,14 +87,16 @@ void FleetRouter::SetUp(int replica, bool is_up) {
   Reorder(replica, [&] { is_up_[static_cast<size_t>(replica)] = is_up ? 1 : 0; });
 }
 
-void FleetRouter::OnSent(int replica, const FleetAsk& ask) {
+int FleetRouter::OnSent(int replica, const FleetAsk& ask) {
   const auto i = static_cast<size_t>(replica);
+  int tokens = ask.prompt;
+  if (options_.policy == FleetPolicy::kPrecise) tokens -= options_.cached(replica, ask);
   Reorder(replica, [&] {
     ++served_[i];
-    backlog_[i] += ask.prompt;
+    backlog_[i] += tokens;
     turns_[i] = ++turn_;
   });
-  if (holders_.empty()) return;
+  if (holders_.empty()) return tokens;
   for (int page = 0; page < ask.prompt / options_.page; ++page) {
     const uint64_t name = ask.content.Page(page, options_.page);
     Holders& slot = holders_[name % kHolderSlots];
@@ -103,10 +105,11 @@ void FleetRouter::OnSent(int replica, const FleetAsk& ask) {
     std::rotate(slot.who.begin(), slot.who.end() - 1, slot.who.end());
     slot.who[0] = static_cast<int16_t>(replica);
   }
+  return tokens;
 }
 
-void FleetRouter::OnFirst(int replica, const FleetAsk& ask) {
-  Reorder(replica, [&] { backlog_[static_cast<size_t>(replica)] -= ask.prompt; });
+void FleetRouter::OnFirst(int replica, int tokens) {
+  Reorder(replica, [&] { backlog_[static_cast<size_t>(replica)] -= tokens; });
 }
 
 void FleetRouter::OnGone(int replica) {

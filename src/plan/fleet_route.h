@@ -34,9 +34,10 @@ class FleetRouter {
 
   // -1: nobody is up.
   int Pick(const FleetAsk& ask);
-  void OnSent(int replica, const FleetAsk& ask);
-  void OnFirst(int replica, const FleetAsk& ask);  // its prompt is computed
-  void OnGone(int replica);                        // ended, or lost
+  // Returns how many tokens of its prompt are to be computed, as far as is known.
+  int OnSent(int replica, const FleetAsk& ask);
+  void OnFirst(int replica, int tokens);  // they are computed
+  void OnGone(int replica);               // ended, or lost
   void SetUp(int replica, bool is_up);
   int served(int replica) const { return served_[static_cast<size_t>(replica)]; }
 
