@@ -19,7 +19,8 @@ uint32_t Avalanche(uint32_t a) {
   a = (a + 0x165667b1) + (a << 5);
   a = (a + 0xd3a2646c) ^ (a << 9);
   a = (a + 0xfd7046c5) + (a << 3);
-  return (a ^ 0xb55a4f09) ^ (a >> 16);
+  a = (a ^ 0xb55a4f09) ^ (a >> 16);
+  return a * 3221225473u;  // spreads them over the ring: a prime near 3/4 of it
 }
 
 }  // namespace
