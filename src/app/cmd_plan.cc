@@ -319,7 +319,11 @@ void AddPlan(CLI::App& app, Command& chosen) {
   AddThreads(*plan, flags->engine.hardware);
   plan->add_option("--html", flags->html, "HTML file for the plan with charts");
   plan->add_flag("--json", flags->json, "Print JSON");
-  plan->callback([&chosen, flags] { chosen = [flags] { return Plan(*flags); }; });
+  const CLI::App* fleet = AddPlanFleet(*plan, chosen);
+  plan->callback([&chosen, flags, fleet] {
+    if (fleet->parsed()) return;  // its own callback came before this one
+    chosen = [flags] { return Plan(*flags); };
+  });
 }
 
 }  // namespace hearth

@@ -5,5 +5,7 @@
 namespace hearth {
 
 void AddPlan(CLI::App& app, Command& chosen);
+// `hearth plan fleet`, below it.
+CLI::App* AddPlanFleet(CLI::App& plan, Command& chosen);
 
 }  // namespace hearth

@@ -167,7 +167,7 @@ Status Listen(const ServeFlags& flags, Served& served) {
   const Auth status_auth = flags.keys_path.empty() ? Auth::kKey : Auth::kAdmin;
   const Dialects dialects = AllDialects(*served.responses, status_auth, served.batches.get());
   Router router = ApiRouter({served.snapshot(), *served.metrics, *served.service, dialects,
-                             status_auth, served.life.notes()});
+                             status_auth, served.life.notes(), flags.public_metrics});
   if (served.batches != nullptr) StartBatches(*served.batches, *served.service, dialects);
   HttpOptions options = OptionsOf(flags);
   options.listener = served.life.listener(ServeLife::Door::kApi);

@@ -167,6 +167,10 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
                  "Port on 127.0.0.1 for /livez, /readyz, /metrics and /status without keys; 0: "
                  "any free port")
       ->check(Between(0, 65535));
+  sub.add_flag(
+      "--public-metrics", flags.public_metrics,
+      "Let whoever reaches the port read /metrics without a key, names of keys included: for "
+      "endpoint pickers, which have none");
   sub.add_option(
       "--log", flags.log_path,
       "File for the request log, one line of JSON per request without its text; -: standard error");

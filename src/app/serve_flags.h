@@ -32,6 +32,7 @@ struct ServeFlags {
   LifeFlags life;
   uint64_t request_bytes = 0;  // 0: from the machine's
   int control_port = -1;       // none
+  bool public_metrics = false;
   std::string log_path;
   bool is_quiet = false;
   std::string trace_url;   // empty: no traces

@@ -12,7 +12,8 @@ Router ApiRouter(const ApiParts& parts) {
   Router router;
   AddFrontPage(router);
   AddHealthRoutes(parts.snapshot, router, parts.health);
-  AddMetricsRoute(parts.snapshot, parts.metrics, parts.status_auth, router);
+  const Auth metrics_auth = parts.public_metrics ? Auth::kPublic : parts.status_auth;
+  AddMetricsRoute(parts.snapshot, parts.metrics, metrics_auth, router);
   AddStatusRoute(parts.snapshot, parts.service, parts.metrics, parts.status_auth, router);
   AddModelRoutes(parts.service, router);
   for (const auto& dialect : parts.dialects) parts.service.AddRoutes(router, dialect);

@@ -18,6 +18,7 @@ struct ApiParts {
   Dialects dialects;                // those of all_dialects.h, and of whoever has another
   Auth status_auth = Auth::kAdmin;  // of GET /status, see there, and of GET /metrics
   HealthNotes health = {};
+  bool public_metrics = false;  // GET /metrics for anybody
 };
 Router ApiRouter(const ApiParts& parts);
 

@@ -33,15 +33,15 @@ def wait_until(check):
 class Replica:
     """One `hearth serve`, which can be killed and started again at the same address."""
 
-    def __init__(self, program, model, *flags):
+    def __init__(self, program, model, *flags, host="127.0.0.1", port=0):
         self.program, self.model, self.flags = program, model, flags
-        self.port, self.agent = 0, 0
+        self.host, self.port, self.agent = host, port, 0
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            [self.program, "serve", "--model", self.model, "--port", str(self.port),
-             "--agent-check", f"127.0.0.1:{self.agent}", "--threads", "1", "--slow-start", "0",
+            [self.program, "serve", "--model", self.model, "--host", self.host, "--port", str(self.port),
+             "--agent-check", f"{self.host}:{self.agent}", "--threads", "1", "--slow-start", "0",
              *self.flags], stderr=subprocess.PIPE, text=True)
         log = []
         for line in self.process.stderr:
@@ -57,10 +57,10 @@ class Replica:
 
     @property
     def address(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def metric(self, name):
-        page = get(self.port, "/metrics")[1]
+        page = get(self.port, "/metrics", self.host)[1]
         return float(re.search(rf"^{name} (\S+)$", page, re.MULTILINE).group(1))
 
     def signal(self, number):
@@ -123,8 +123,8 @@ class Haproxy:
         self.process.wait()
 
 
-def get(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def get(port, path, host="127.0.0.1"):
+    connection = http.client.HTTPConnection(host, port, timeout=60)
     connection.request("GET", path)
     response = connection.getresponse()
     text = response.read().decode()

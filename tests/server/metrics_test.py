@@ -84,6 +84,12 @@ def check_shipped(names):
     text = "\n".join(line for line in rules.read_text().splitlines() if "alert:" not in line)
     unknown = names_used(text) - names
     assert not unknown, f"rules use {unknown}"
+    alerts = re.findall(r"alert: (\w+)", rules.read_text())
+    runbook = (ROOT / "docs/runbook.md").read_text()
+    sections = re.findall(r"^## (\w+)$", runbook, re.MULTILINE)
+    assert alerts == sections, f"alerts {alerts}, sections of docs/runbook.md {sections}"
+    unknown = names_used(runbook) - names
+    assert not unknown, f"the runbook tells of {unknown}"
     dashboard = json.loads((ROOT / "deploy/grafana/hearth.json").read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     used = set().union(*map(names_used, queries))
