@@ -41,8 +41,11 @@ enum class Kernel : uint8_t {
   kGather,
   kSum,
   kTop,
+  kFlash64,
+  kFlash128,
+  kFlashReduce,
 };
-inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kTop) + 1;
+inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kFlashReduce) + 1;
 
 struct Grid {
   int64_t x = 1, y = 1, z = 1;
