@@ -25,7 +25,7 @@ FLAGS = ["-std=c++20", "-O3", "-fmad=false", "-ftz=false", "-prec-div=true", "-p
 FLOAT_OP = re.compile(r"^(?:@!?%p\d+\s+)?((add|sub|mul|mad|fma|div|rcp|sqrt|rsqrt|ex2|lg2|sin|cos|tanh|cvt)"
                       r"\.[\w.:]*f(?:16|32|64)[\w.]*)")
 EXACT = re.compile(r"(?:(?:add|sub|mul|fma|div|rcp|sqrt)\.rn\.f32"
-                   r"|cvt\.rn\.f32\.[su](?:8|16|32|64)|cvt\.rzi\.[su]32\.f32|cvt\.f32\.f16)$")
+                   r"|cvt\.rn\.f32\.[su](?:8|16|32|64)|cvt\.rzi\.[su]32\.f32|cvt\.f32\.f16|cvt\.rn\.f16\.f32)$")
 # Of machine code: an instruction's name, behind its address and predicate.
 MNEMONIC = re.compile(r"/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 # Approximations that are never part of an exact division or root, and local memory.

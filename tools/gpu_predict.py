@@ -20,7 +20,7 @@ CARDS = {
 }
 REACHED = 0.85    # of the memory's data sheet: published kernels reach 0.81 to 0.92
 ISSUED = 0.7      # of what four schedulers a processor could issue
-LAUNCH = 2.5e-6   # seconds between two launches of a stream, without CUDA graphs
+LAUNCH = 2.5e-6   # seconds between two launches of a stream; what graphs save is not known here
 CONTEXT = 1024    # tokens before a decoded one
 CHUNK = 512       # tokens of prompt in a step
 BYTES = {"mxfp4": 0.533, "q8": 1.0625}  # of a packed weight

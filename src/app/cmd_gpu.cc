@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hearth gpu: which GPUs there are and which models would fit; `selftest` compares every kernel on
-// one with the CPU's.
+// one with the CPU's. `bench` and `tune` are in cmd_gpu_speed.cc.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -255,6 +255,7 @@ void AddGpu(CLI::App& app, Command& chosen) {
   selftest->add_flag("--full", tested->full, "Every shape: millions of values")->excludes(quick);
   selftest->add_flag("--json", tested->json, "Print JSON");
   selftest->callback([&chosen, tested] { chosen = [tested] { return SelfTest(*tested); }; });
+  AddGpuBench(*gpu, chosen);
   gpu->callback([&chosen, flags, gpu] {
     if (gpu->get_subcommands().empty()) chosen = [flags] { return List(*flags); };
   });

@@ -36,6 +36,7 @@ void AddStore(CLI::App& app, Command& chosen);  // list, show and rm
 void AddTop(CLI::App& app, Command& chosen);
 void AddDoctor(CLI::App& app, Command& chosen);
 void AddGpu(CLI::App& app, Command& chosen);
+void AddGpuBench(CLI::App& gpu, Command& chosen);  // of `hearth gpu`
 void AddCache(CLI::App& app, Command& chosen);
 void AddKey(CLI::App& app, Command& chosen);
 void AddApiDocs(CLI::App& app, Command& chosen);

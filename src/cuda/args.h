@@ -21,7 +21,8 @@ constexpr int kAttendThreads = 128;  // two positions of a span each
 constexpr int kAttendHeads = 8;      // query heads of one KV head taken together
 constexpr int kFloatThreads = 256;   // 16 rows x 16 lanes
 constexpr int kTopThreads = 256;
-constexpr int kTopChunk = 4096;  // candidates of a block: sixteen a thread
+constexpr int kFlashThreads = 128;  // a warp takes every fourth tile of sixteen positions
+constexpr int kTopChunk = 4096;     // candidates of a block: sixteen a thread
 
 // Rows of quantised activations: value = (256 hi + lo) * scale.
 struct ActRows {
@@ -222,6 +223,21 @@ struct TopArgs {
   Candidate* to;          // [rows, to_stride], of each chunk `most`
   int64_t stride, to_stride;
   int32_t n, most;  // of a row; none of `tops` is larger
+};
+
+// Attention of one token each over an FP16 cache; hearth_flash_reduce merges the splits.
+struct FlashArgs {
+  const uint16_t* q;      // [sequences, n_heads, d_head], halves
+  const uint16_t *k, *v;  // [sequences, n_kv_heads, max_positions, d_head], or in blocks:
+  const int32_t*
+      tables;  // [sequences, table_stride] of [n_kv_heads, kBlockTokens, d_head]; null: none
+  const int32_t* lengths;  // [sequences]
+  float* parts;            // [sequences, n_heads, splits, d_head + 2]
+  float* out;              // [sequences, n_heads, d_head]
+  int64_t table_stride, max_positions;
+  int32_t n_heads, n_kv_heads, d_head;
+  int32_t splits, split_tiles;  // of so many tiles of kBlockTokens positions
+  float scale;
 };
 
 }  // namespace hearth::cuda

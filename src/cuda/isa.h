@@ -24,6 +24,7 @@ uint8_t* SharedMemory();
 void Barrier(int site);
 uint32_t Shuffle(uint32_t value, int source_lane, int site);
 void Mma(int32_t* sums, const uint32_t* a, const uint32_t* b, int site);
+void MmaHalf(float* sums, const uint32_t* a, const uint32_t* b, int site);
 void CopyAsync16(void* shared, const void* global);
 void CopyCommit();
 void CopyWait(int most_pending);
@@ -117,6 +118,31 @@ HEARTH_DEVICE void Mma(int32_t* sums, const uint32_t* a, const uint32_t* b,
 #endif
 }
 
+// The same of halves: sums[16 x 8] += a[16 x 16] * b[16 x 8] in floats. How the sums inside are
+// rounded is not specified. A lane holds, with two values a word,
+//   a: rows g, g + 8, g, g + 8 of columns 2t, 2t, 8 + 2t, 8 + 2t
+//   b: rows 2t and 8 + 2t of column g
+//   sums: as above
+// sm_75 takes half of the columns at a time.
+HEARTH_DEVICE void MmaHalf(float* sums, const uint32_t* a, const uint32_t* b,
+                           [[maybe_unused]] int site = __builtin_LINE()) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif defined(__CUDACC__)
+  for (int k = 0; k < 2; ++k) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[2 * k]), "r"(a[2 * k + 1]), "r"(b[k]));
+  }
+#else
+  host::MmaHalf(sums, a, b, site);
+#endif
+}
+
 // Sixteen bytes from global to shared memory, there once CopyWait says so; both 16-byte aligned.
 // sm_75 copies at once.
 HEARTH_DEVICE void CopyAsync16(void* shared, const void* global) {
@@ -201,6 +227,16 @@ HEARTH_DEVICE float FloatOfHalf(uint16_t bits) {
 #endif
 }
 
+HEARTH_DEVICE uint16_t HalfOfFloat(float x) {
+#ifdef __CUDACC__
+  uint16_t out;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(x));
+  return out;
+#else
+  return F16FromF32(x);
+#endif
+}
+
 // Eight bytes, aligned, of weights: read once, so they need not stay in L1.
 struct alignas(8) Words2 {
   uint32_t x, y;
@@ -212,6 +248,22 @@ HEARTH_DEVICE Words2 LoadOnce(const uint8_t* at) {
   return out;
 #else
   return *reinterpret_cast<const Words2*>(at);
+#endif
+}
+
+// Sixteen, aligned, of a cache.
+struct alignas(16) Words4 {
+  uint32_t x, y, z, w;
+};
+HEARTH_DEVICE Words4 LoadOnce16(const uint16_t* at) {
+#ifdef __CUDACC__
+  Words4 out;
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+      : "=r"(out.x), "=r"(out.y), "=r"(out.z), "=r"(out.w)
+      : "l"(at));
+  return out;
+#else
+  return *reinterpret_cast<const Words4*>(at);
 #endif
 }
 

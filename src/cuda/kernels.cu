@@ -3,6 +3,7 @@
 // reads this file (cmake/cuda.cmake).
 #include "cuda/attend.h"
 #include "cuda/experts.h"
+#include "cuda/flash.h"
 #include "cuda/floats.h"
 #include "cuda/matmul.h"
 #include "cuda/rope.h"
@@ -114,6 +115,19 @@ __global__ void __launch_bounds__(kTopThreads) hearth_top(const __grid_constant_
 }
 __global__ void __launch_bounds__(kRowThreads) hearth_sum(const __grid_constant__ SumArgs args) {
   SumKernel(args);
+}
+// Without a number of blocks ptxas spills on sm_120 to make room for a fifth.
+__global__ void __launch_bounds__(kFlashThreads, 4)
+    hearth_flash_64(const __grid_constant__ FlashArgs args) {
+  FlashKernel<64>(args);
+}
+__global__ void __launch_bounds__(kFlashThreads, 2)
+    hearth_flash_128(const __grid_constant__ FlashArgs args) {
+  FlashKernel<128>(args);
+}
+__global__ void __launch_bounds__(kWarp)
+    hearth_flash_reduce(const __grid_constant__ FlashArgs args) {
+  FlashReduceKernel(args);
 }
 
 }  // extern "C"

@@ -16,7 +16,9 @@
 #include "gpu/device_forward.h"
 #include "gpu/device_model.h"
 #include "gpu/gpu_fit.h"
+#include "gpu/step_graphs.h"
 #include "gpu/step_input.h"
+#include "gpu/tuning.h"
 #include "platform/thread_pool.h"
 #include "platform/topology.h"
 
@@ -34,7 +36,8 @@ constexpr int64_t TopBytes(int rows) {
 class CudaBackend final : public Backend {
  public:
   static Result<std::unique_ptr<Backend>> Make(const Model& model, const BackendPlan& plan,
-                                               std::unique_ptr<Device> device);
+                                               std::unique_ptr<Device> device,
+                                               const Tuning& tuning);
   ~CudaBackend() override {
     if (device_->Enter().ok()) device_->Drain();
   }
@@ -53,11 +56,11 @@ class CudaBackend final : public Backend {
         kv_(plan.kv),
         sizes_{plan.options.max_step_tokens, std::max(1, plan.options.max_rows), false} {}
   const ModelSpec& spec() const { return model_->spec(); }
-  Status Load(const Model& model, const BackendOptions& options);
+  Status Load(const Model& model, const BackendOptions& options, const Tuning& tuning);
   Status Reserve(const StepPlan& plan);
   Status Start(const StepPlan& plan);
   Status StartCopies(const StepPlan& plan);
-  Status StartRows(const StepPlan& plan);
+  Status StartLaunches(const StepPlan& plan);
   Status StartRowCopies(const StepPlan& plan, int first, int count);
   std::span<const RowResult> Results(const StepPlan& plan);
   uint8_t* BlockAt(const BlockCopy& copy) const {
@@ -72,6 +75,7 @@ class CudaBackend final : public Backend {
   std::vector<DeviceBlock> pools_;  // by group
   std::unique_ptr<DeviceForward> forward_;
   std::unique_ptr<StepInput> input_;
+  std::unique_ptr<StepGraphs> graphs_;
   PinnedBlock logits_;   // [rows, vocab_size]
   PinnedBlock tops_;     // [rows, the step's most_top]
   PinnedBlock staging_;  // blocks that are copied, one after the other
@@ -81,13 +85,14 @@ class CudaBackend final : public Backend {
 };
 
 Result<std::unique_ptr<Backend>> CudaBackend::Make(const Model& model, const BackendPlan& plan,
-                                                   std::unique_ptr<Device> device) {
+                                                   std::unique_ptr<Device> device,
+                                                   const Tuning& tuning) {
   std::unique_ptr<CudaBackend> backend(new CudaBackend(std::move(device), plan));
-  HEARTH_TRY(backend->Load(model, plan.options));
+  HEARTH_TRY(backend->Load(model, plan.options, tuning));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-Status CudaBackend::Load(const Model& model, const BackendOptions& options) {
+Status CudaBackend::Load(const Model& model, const BackendOptions& options, const Tuning& tuning) {
   std::vector<uint8_t*> pools;
   for (const KvGroupLayout& group : kv_.groups) {
     const int64_t bytes = group.block_bytes * group.num_blocks;
@@ -110,8 +115,10 @@ Status CudaBackend::Load(const Model& model, const BackendOptions& options) {
     HEARTH_ASSIGN(model_, DeviceModel::Make(*device_, *packed, half(true)));
   }
   sizes_.reads_supers = model_->reads_supers();
-  HEARTH_ASSIGN(forward_, DeviceForward::Make(*device_, *model_, kv_, std::move(pools), sizes_));
+  HEARTH_ASSIGN(forward_,
+                DeviceForward::Make(*device_, *model_, kv_, std::move(pools), sizes_, tuning));
   input_ = std::make_unique<StepInput>(*device_, model_->spec(), kv_, sizes_.tokens);
+  graphs_ = std::make_unique<StepGraphs>(*device_);
   HEARTH_ASSIGN(logits_,
                 device_->TakePinned(int64_t{4} * sizes_.rows * spec().vocab_size, "logits"));
   HEARTH_ASSIGN(tops_, device_->TakePinned(TopBytes(sizes_.rows), "the largest logits"));
@@ -163,8 +170,7 @@ Status CudaBackend::Start(const StepPlan& plan) {
   HEARTH_TRY(StartCopies(plan));
   if (!plan.slices.empty()) {
     HEARTH_TRY(input_->Send());
-    HEARTH_TRY(forward_->Layers(*input_));
-    HEARTH_TRY(StartRows(plan));
+    HEARTH_TRY(StartLaunches(plan));
   }
   return device_->Mark();
 }
@@ -184,22 +190,28 @@ Status CudaBackend::StartCopies(const StepPlan& plan) {
   return Status();
 }
 
-Status CudaBackend::StartRows(const StepPlan& plan) {
+// A step whose results fit is one graph, once its shape is known; another has its rows piece by
+// piece.
+Status CudaBackend::StartLaunches(const StepPlan& plan) {
+  if (input_->is_decode && plan.num_rows <= sizes_.rows) {
+    const auto ask = [&]() -> Status {
+      HEARTH_TRY(forward_->Layers(*input_));
+      return forward_->Rows(*input_, 0, plan.num_rows);
+    };
+    HEARTH_TRY(graphs_->Run(input_->shape(), ask));
+    return StartRowCopies(plan, 0, plan.num_rows);
+  }
+  HEARTH_TRY(forward_->Layers(*input_));
   for (int first = 0; first < plan.num_rows; first += sizes_.rows) {
     const int count = std::min(sizes_.rows, plan.num_rows - first);
-    HEARTH_TRY(forward_->Logits(*input_, first, count));
+    HEARTH_TRY(forward_->Rows(*input_, first, count));
     HEARTH_TRY(StartRowCopies(plan, first, count));
-    if (input_->most_top == 0) continue;
-    HEARTH_ASSIGN(const Candidate* tops, forward_->Tops(*input_, first, count));
-    const auto row_bytes = static_cast<size_t>(input_->most_top) * sizeof(Candidate);
-    HEARTH_TRY(device_->CopyOut(tops_.data() + static_cast<size_t>(first) * row_bytes, tops,
-                                static_cast<size_t>(count) * row_bytes));
   }
   return Status();
 }
 
-// Of rows [first, first + count) those that want all logits, neighbours in one copy where nothing
-// lies between them.
+// Of rows [first, first + count) the logits of those that want all, neighbours in one copy where
+// nothing lies between them, and the largest of the others.
 Status CudaBackend::StartRowCopies(const StepPlan& plan, int first, int count) {
   const auto row_bytes = static_cast<size_t>(vocab_size()) * sizeof(float);
   const bool is_dense = forward_->logits_stride() == vocab_size();
@@ -211,7 +223,9 @@ Status CudaBackend::StartRowCopies(const StepPlan& plan, int first, int count) {
                                 forward_->logits() + i * forward_->logits_stride(),
                                 static_cast<size_t>(next - i) * row_bytes));
   }
-  return Status();
+  const auto top_bytes = static_cast<size_t>(input_->most_top) * sizeof(Candidate);
+  return device_->CopyOut(tops_.data() + static_cast<size_t>(first) * top_bytes,
+                          forward_->tops(input_->most_top), static_cast<size_t>(count) * top_bytes);
 }
 
 std::span<const RowResult> CudaBackend::Results(const StepPlan& plan) {
@@ -319,10 +333,21 @@ class CudaFactory final : public BackendFactory {
                                         const BackendPlan& plan) const override {
     HEARTH_ASSIGN(const int index, IndexOf(plan.options.device));
     HEARTH_ASSIGN(std::unique_ptr<Device> device, Device::Open(index, image_));
-    return CudaBackend::Make(model, plan, std::move(device));
+    const Tuning tuning = TuningOf(device->facts());
+    return CudaBackend::Make(model, plan, std::move(device), tuning);
   }
 
  private:
+  // What `hearth gpu tune` left for this card. A file that cannot be read counts as none: it is
+  // about speed alone.
+  Tuning TuningOf(const DeviceFacts& facts) const {
+    const std::string path = TuningPath(ProcessEnvironment());
+    Result<std::string> driver = DriverVersion();
+    if (path.empty() || !driver.ok()) return Tuning();
+    Result<Tuning> tuning = ReadTuning(path, TuningKey(facts, *driver, image_));
+    return tuning.ok() ? *tuning : Tuning();
+  }
+
   const std::span<const std::byte> image_;
 };
 

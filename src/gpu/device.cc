@@ -9,13 +9,14 @@ namespace hearth::cuda {
 namespace {
 
 constexpr std::array<const char*, kNumKernels> kNames = {
-    "hearth_norm",     "hearth_glu",       "hearth_rope",       "hearth_attend",
-    "hearth_combine",  "hearth_route",     "hearth_mxfp4_few",  "hearth_mxfp4_many",
-    "hearth_q8_few",   "hearth_q8_many",   "hearth_q2k",        "hearth_q3k_few",
-    "hearth_q3k_many", "hearth_q4k",       "hearth_q5k",        "hearth_q6k_few",
-    "hearth_q6k_many", "hearth_iq4xs_few", "hearth_iq4xs_many", "hearth_f32",
-    "hearth_f16",      "hearth_bf16",      "hearth_embed",      "hearth_sort",
-    "hearth_gather",   "hearth_sum",       "hearth_top",
+    "hearth_norm",      "hearth_glu",          "hearth_rope",       "hearth_attend",
+    "hearth_combine",   "hearth_route",        "hearth_mxfp4_few",  "hearth_mxfp4_many",
+    "hearth_q8_few",    "hearth_q8_many",      "hearth_q2k",        "hearth_q3k_few",
+    "hearth_q3k_many",  "hearth_q4k",          "hearth_q5k",        "hearth_q6k_few",
+    "hearth_q6k_many",  "hearth_iq4xs_few",    "hearth_iq4xs_many", "hearth_f32",
+    "hearth_f16",       "hearth_bf16",         "hearth_embed",      "hearth_sort",
+    "hearth_gather",    "hearth_sum",          "hearth_top",        "hearth_flash_64",
+    "hearth_flash_128", "hearth_flash_reduce",
 };
 // The oldest architecture that the kernels are compiled for.
 constexpr int kOldest = 75;
@@ -264,10 +265,11 @@ Status Device::CopyOut(void* to, const void* from, size_t bytes) {
                "cuMemcpyDtoHAsync");
 }
 
-Status Device::Zero(void* at, size_t bytes) {
+Status Device::Fill(void* at, uint8_t byte, size_t bytes) {
   HEARTH_TRY(lost_);
   if (bytes == 0) return Status();
-  return Check(driver_.fill(reinterpret_cast<CuPointer>(at), 0, bytes, stream_), "cuMemsetD8Async");
+  return Check(driver_.fill(reinterpret_cast<CuPointer>(at), byte, bytes, stream_),
+               "cuMemsetD8Async");
 }
 
 Status Device::LaunchBytes(Kernel kernel, const Grid& grid, const void* args) {
@@ -287,6 +289,35 @@ Status Device::LaunchBytes(Kernel kernel, const Grid& grid, const void* args) {
                kNames[index]);
 }
 
+LaunchGraph::~LaunchGraph() {
+  if (device_ == nullptr) return;
+  device_->driver_.context_set(device_->context_);
+  device_->driver_.graph_exec_end(executable_);
+}
+
+// Whatever fails, the stream must leave its state of writing down.
+Result<LaunchGraph> Device::Record(const std::function<Status()>& ask) {
+  HEARTH_TRY(lost_);
+  HEARTH_TRY(Check(driver_.capture_begin(stream_, kCaptureThreadLocal), "cuStreamBeginCapture"));
+  Status asked = ask();
+  CuGraph graph = nullptr;
+  Status status = Check(driver_.capture_end(stream_, &graph), "cuStreamEndCapture");
+  LaunchGraph made;
+  if (asked.ok() && status.ok()) {
+    status = Check(driver_.graph_make(&made.executable_, graph, 0), "cuGraphInstantiate");
+    if (status.ok()) made.device_ = this;
+  }
+  if (graph != nullptr) driver_.graph_end(graph);
+  HEARTH_TRY(asked);
+  HEARTH_TRY(status);
+  return made;
+}
+
+Status Device::Launch(const LaunchGraph& graph) {
+  HEARTH_TRY(lost_);
+  return Check(driver_.graph_launch(graph.executable_, stream_), "cuGraphLaunch");
+}
+
 Status Device::Mark() {
   HEARTH_TRY(lost_);
   return Check(driver_.event_record(event_, stream_), "cuEventRecord");
@@ -295,6 +326,27 @@ Status Device::Mark() {
 Status Device::Wait() {
   HEARTH_TRY(lost_);
   return Check(driver_.event_wait(event_), "cuEventSynchronize");
+}
+
+Result<double> Device::Time(const std::function<Status()>& ask) {
+  HEARTH_TRY(lost_);
+  CuEvent ends[2] = {};
+  float milliseconds = 0;
+  const auto measured = [&]() -> Status {
+    for (CuEvent& end : ends) HEARTH_TRY(Check(driver_.event_make(&end, 0), "cuEventCreate"));
+    HEARTH_TRY(Check(driver_.event_record(ends[0], stream_), "cuEventRecord"));
+    HEARTH_TRY(ask());
+    HEARTH_TRY(Check(driver_.event_record(ends[1], stream_), "cuEventRecord"));
+    HEARTH_TRY(Check(driver_.event_wait(ends[1]), "cuEventSynchronize"));
+    return Check(driver_.event_elapsed(&milliseconds, ends[0], ends[1]), "cuEventElapsedTime");
+  };
+  Status status = measured();
+  if (!status.ok()) Drain();
+  for (const CuEvent end : ends) {
+    if (end != nullptr) driver_.event_end(end);
+  }
+  HEARTH_TRY(status);
+  return double{milliseconds} / 1e3;
 }
 
 void Device::Drain() {

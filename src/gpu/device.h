@@ -5,9 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "gpu/driver.h"
@@ -41,8 +43,11 @@ enum class Kernel : uint8_t {
   kGather,
   kSum,
   kTop,
+  kFlash64,
+  kFlash128,
+  kFlashReduce,
 };
-inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kTop) + 1;
+inline constexpr size_t kNumKernels = static_cast<size_t>(Kernel::kFlashReduce) + 1;
 
 struct Grid {
   int64_t x = 1, y = 1, z = 1;
@@ -103,6 +108,25 @@ class PinnedBlock : public Block {
   std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }
 };
 
+// Launches that were written down together, asked for as one. Thread: as its device, which outlives
+// it. Arguments are those of the time of writing.
+class LaunchGraph {
+ public:
+  LaunchGraph() = default;
+  LaunchGraph(LaunchGraph&& other) noexcept { *this = std::move(other); }
+  LaunchGraph& operator=(LaunchGraph&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(executable_, other.executable_);
+    return *this;
+  }
+  ~LaunchGraph();
+
+ private:
+  friend class Device;
+  Device* device_ = nullptr;
+  CuGraphExec executable_ = nullptr;
+};
+
 // Thread: one at a time; each must call Enter first.
 class Device {
  public:
@@ -128,21 +152,30 @@ class Device {
   // Host memory must be pinned, and stay as it is until Wait.
   Status CopyIn(void* to, const void* from, size_t bytes);
   Status CopyOut(void* to, const void* from, size_t bytes);
-  Status Zero(void* at, size_t bytes);
+  Status Fill(void* at, uint8_t byte, size_t bytes);
+  Status Zero(void* at, size_t bytes) { return Fill(at, 0, bytes); }
   template <class Args>
   Status Launch(Kernel kernel, const Grid& grid, const Args& args) {
     return LaunchBytes(kernel, grid, &args);
   }
   // The same of a kernel whose arguments are only known as bytes.
   Status LaunchBytes(Kernel kernel, const Grid& grid, const void* args);
+  // Launches that `ask` asks for are not done but written down. `ask` may do nothing else with the
+  // device, and nothing with it that was not done before: a kernel's shared memory is arranged for
+  // at its first launch.
+  Result<LaunchGraph> Record(const std::function<Status()>& ask);
+  Status Launch(const LaunchGraph& graph);
   // Marks the end of what was asked for so far; Wait returns once it is reached.
   Status Mark();
   Status Wait();
+  // Seconds that the device took for what `ask` asks for; waits for it.
+  Result<double> Time(const std::function<Status()>& ask);
   // Until nothing is under way, whatever became of it.
   void Drain();
 
  private:
   friend class Block;
+  friend class LaunchGraph;
   explicit Device(const Driver& driver) : driver_(driver) {}
   Status Load(int index, std::span<const std::byte> image);
   Status Check(CuResult result, const char* doing);

@@ -46,8 +46,10 @@ Status CheckShapes(const Model& model, const DeviceFacts& facts) {
 Result<std::unique_ptr<DeviceForward>> DeviceForward::Make(Device& device, const DeviceModel& model,
                                                            const KvLayout& kv,
                                                            std::vector<uint8_t*> pools,
-                                                           const StepSizes& sizes) {
-  std::unique_ptr<DeviceForward> forward(new DeviceForward(device, model, kv, std::move(pools)));
+                                                           const StepSizes& sizes,
+                                                           const Tuning& tuning) {
+  std::unique_ptr<DeviceForward> forward(
+      new DeviceForward(device, model, kv, std::move(pools), tuning));
   HEARTH_ASSIGN(forward->memory_,
                 device.Take(StepBytesOf(model.spec(), sizes), "the activations of a step"));
   forward->buffers_ = LayStep(model.spec(), sizes, forward->memory_.at());
@@ -92,7 +94,7 @@ void DeviceForward::Prepare() {
 KvPlace DeviceForward::PlaceOf(const StepInput& input, size_t layer) const {
   const KvMemory::Layer& where = kv_layers_[layer];
   const auto group = static_cast<size_t>(where.group);
-  return {pools_[group], input.tables(group), kv_.group(where.group).block_bytes, where.offset};
+  return {pools_[group], input.tables(), kv_.group(where.group).block_bytes, where.offset};
 }
 
 Status DeviceForward::Layers(const StepInput& input) {
@@ -318,7 +320,7 @@ Status DeviceForward::Logits(const StepInput& input, int first, int count) {
 }
 
 // Each launch leaves `most` of every chunk, until there is one chunk.
-Result<const Candidate*> DeviceForward::Tops(const StepInput& input, int first, int count) {
+Status DeviceForward::Tops(const StepInput& input, int first, int count) {
   TopArgs args{};
   args.logits = buffers_.logits;
   args.tops = input.tops() + first;
@@ -331,12 +333,24 @@ Result<const Candidate*> DeviceForward::Tops(const StepInput& input, int first, 
     args.to_stride = int64_t{chunks} * args.most;
     HEARTH_TRY(
         device_.Launch(Kernel::kTop, {chunks, count, 1, kTopThreads, TopSharedBytes()}, args));
-    if (chunks == 1) return static_cast<const Candidate*>(args.to);
+    if (chunks == 1) return Status();
     args.logits = nullptr;
     args.from = args.to;
     args.stride = args.to_stride;
     args.n = static_cast<int32_t>(args.to_stride);
   }
+}
+
+// Where the last of these launches leaves them.
+const Candidate* DeviceForward::tops(int most_top) const {
+  int turn = 0;
+  for (int n = spec_.vocab_size; TopChunks(n) > 1; n = TopChunks(n) * most_top) ++turn;
+  return buffers_.tops[turn % 2];
+}
+
+Status DeviceForward::Rows(const StepInput& input, int first, int count) {
+  HEARTH_TRY(Logits(input, first, count));
+  return input.most_top > 0 ? Tops(input, first, count) : Status();
 }
 
 }  // namespace hearth::cuda

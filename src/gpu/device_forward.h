@@ -23,29 +23,31 @@ class DeviceForward {
   static Result<std::unique_ptr<DeviceForward>> Make(Device& device, const DeviceModel& model,
                                                      const KvLayout& kv,
                                                      std::vector<uint8_t*> pools,
-                                                     const StepSizes& sizes);
+                                                     const StepSizes& sizes, const Tuning& tuning);
   // Asks for everything up to the last layer.
   Status Layers(const StepInput& input);
-  // Then for the logits of rows [first, first + count), at most sizes.rows; they are good until the
-  // next call's.
-  Status Logits(const StepInput& input, int first, int count);
-  // Then, of those that ask for it, for the largest of them: [count, input.most_top].
-  Result<const Candidate*> Tops(const StepInput& input, int first, int count);
+  // Then for the logits of rows [first, first + count), at most sizes.rows, and, of those that ask
+  // for it, for the largest of them; they are good until the next call's.
+  Status Rows(const StepInput& input, int first, int count);
   const float* logits() const { return buffers_.logits; }
   int64_t logits_stride() const { return PaddedTo16(spec_.vocab_size); }
+  const Candidate* tops(int most_top) const;  // [count, most_top]
 
  private:
+  Status Logits(const StepInput& input, int first, int count);
+  Status Tops(const StepInput& input, int first, int count);
   struct LayerWork {
     ProductSet qkv, out, router, gate_up, down;
   };
   DeviceForward(Device& device, const DeviceModel& model, const KvLayout& kv,
-                std::vector<uint8_t*> pools)
+                std::vector<uint8_t*> pools, const Tuning& tuning)
       : device_(device),
         model_(model),
         spec_(model.spec()),
         kv_(kv),
         kv_layers_(KvLayersOf(model.spec(), kv)),
-        pools_(std::move(pools)) {}
+        pools_(std::move(pools)),
+        jobs_(tuning) {}
   void Prepare();
   KvPlace PlaceOf(const StepInput& input, size_t layer) const;
   Status Norm(const float* gain, const ProductSet& first, const ProductSet& second);

@@ -57,6 +57,13 @@ const char* FindAll(void* library, Driver& d) {
   f.Find("cuEventDestroy_v2", d.event_end);
   f.Find("cuEventRecord", d.event_record);
   f.Find("cuEventSynchronize", d.event_wait);
+  f.Find("cuEventElapsedTime", d.event_elapsed);
+  f.Find("cuStreamBeginCapture_v2", d.capture_begin);
+  f.Find("cuStreamEndCapture", d.capture_end);
+  f.Find("cuGraphInstantiateWithFlags", d.graph_make);
+  f.Find("cuGraphLaunch", d.graph_launch);
+  f.Find("cuGraphDestroy", d.graph_end);
+  f.Find("cuGraphExecDestroy", d.graph_exec_end);
   f.Find("cuLaunchKernel", d.launch);
   f.Find("cuGetErrorName", d.error_name);
   f.Find("cuGetErrorString", d.error_text);

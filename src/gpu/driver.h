@@ -33,15 +33,20 @@ struct CuModuleTag;
 struct CuFunctionTag;
 struct CuStreamTag;
 struct CuEventTag;
+struct CuGraphTag;
+struct CuGraphExecTag;
 using CuContext = CuContextTag*;
 using CuModule = CuModuleTag*;
 using CuFunction = CuFunctionTag*;
 using CuStream = CuStreamTag*;
 using CuEvent = CuEventTag*;
+using CuGraph = CuGraphTag*;
+using CuGraphExec = CuGraphExecTag*;
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kManagedGlobal = 1;  // of cuMemAllocManaged
 inline constexpr unsigned kEventBlockingWait = 1, kEventNoTiming = 2;
+inline constexpr int kCaptureThreadLocal = 1;  // of cuStreamBeginCapture: other threads go on
 
 // Immutable once loaded; thread: any.
 struct Driver {
@@ -75,6 +80,13 @@ struct Driver {
   CuResult (*event_end)(CuEvent event);
   CuResult (*event_record)(CuEvent event, CuStream stream);
   CuResult (*event_wait)(CuEvent event);
+  CuResult (*event_elapsed)(float* milliseconds, CuEvent from, CuEvent to);
+  CuResult (*capture_begin)(CuStream stream, int mode);
+  CuResult (*capture_end)(CuStream stream, CuGraph* graph);
+  CuResult (*graph_make)(CuGraphExec* executable, CuGraph graph, unsigned long long flags);
+  CuResult (*graph_launch)(CuGraphExec executable, CuStream stream);
+  CuResult (*graph_end)(CuGraph graph);
+  CuResult (*graph_exec_end)(CuGraphExec executable);
   CuResult (*launch)(CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                      CuStream stream, void** params, void** extra);

@@ -9,21 +9,16 @@
 namespace hearth::cuda {
 namespace {
 
-struct Shape {
-  Kernel kernel;
-  int tile_tokens, threads;
-  int64_t shared_bytes;
-};
 template <WeightKind kKind>
-Shape SuperShape(Kernel few, Kernel many, bool is_few) {
+ProductShape SuperShape(Kernel few, Kernel many, bool is_few) {
   if (is_few) return {few, kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 1>()};
   return {many, kSuperTiles<kKind> * kTileTokens, kMatmulThreads,
           SuperSharedBytes<kKind, kSuperTiles<kKind>>()};
 }
 
-// Few rows are taken in tiles of eight, which waste less; many share the weights they read.
-Shape ShapeOf(WeightKind kind, int rows) {
-  const bool is_few = rows <= kTileTokens;
+}  // namespace
+
+ProductShape ShapeOf(WeightKind kind, bool is_few) {
   switch (kind) {
     case WeightKind::kMxfp4:
       if (is_few) {
@@ -54,8 +49,6 @@ Shape ShapeOf(WeightKind kind, int rows) {
   }
   return {Kernel::kBf16, kTileTokens, kFloatThreads, 0};
 }
-
-}  // namespace
 
 ProductSet ProductJobs::Add(std::span<const Product> products) {
   ProductSet set;
@@ -90,7 +83,8 @@ Status ProductJobs::Send(Device& device) {
 
 Status ProductJobs::Run(Device& device, const ProductSet& set, const ProductInput& input) const {
   for (const ProductSet::Part& part : set.parts) {
-    const Shape shape = ShapeOf(part.kind, input.most_rows);
+    const bool is_few = input.most_rows <= tuning_.few_up_to[static_cast<size_t>(part.kind)];
+    const ProductShape shape = ShapeOf(part.kind, is_few);
     const int tiles = (input.most_rows + shape.tile_tokens - 1) / shape.tile_tokens;
     const Grid grid{part.max_panels, part.count, tiles, shape.threads, shape.shared_bytes};
     const auto* jobs = sent_.at<const MatmulJob>() + part.first;

@@ -8,6 +8,7 @@
 #include "cuda/args.h"
 #include "gpu/device.h"
 #include "gpu/device_model.h"
+#include "gpu/tuning.h"
 namespace hearth::cuda {
 
 // One matrix, where its results go, and on which rows of the input.
@@ -29,6 +30,15 @@ struct ProductSet {
   bool reads_strips = false, reads_supers = false, reads_floats = false;
 };
 
+// A kernel, and what its launch takes.
+struct ProductShape {
+  Kernel kernel;
+  int tile_tokens, threads;
+  int64_t shared_bytes;
+};
+// Few rows are taken in tiles of eight, which waste less; many share the weights they read.
+ProductShape ShapeOf(WeightKind kind, bool is_few);
+
 // The same rows in every form; only those are there that the set reads.
 struct ProductInput {
   ActRows strips, supers;
@@ -41,12 +51,14 @@ struct ProductInput {
 // Thread: as its device, which outlives it.
 class ProductJobs {
  public:
+  explicit ProductJobs(const Tuning& tuning) : tuning_(tuning) {}
   ProductSet Add(std::span<const Product> products);
   // After the last Add.
   Status Send(Device& device);
   Status Run(Device& device, const ProductSet& set, const ProductInput& input) const;
 
  private:
+  const Tuning tuning_;
   std::vector<MatmulJob> jobs_;
   DeviceBlock sent_;
 };

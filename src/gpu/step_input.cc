@@ -2,6 +2,7 @@
 #include "gpu/step_input.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "model/rope.h"
@@ -47,14 +48,13 @@ int64_t StepInput::PartFloats(const ModelSpec& spec, int max_tokens) {
 void StepInput::PlaceTokens(const StepPlan& plan, size_t index) {
   Group& group = groups_[index];
   group.places.clear();
-  group.tables.clear();
   for (const SeqSlice& slice : plan.slices) {
     const BlockTable& table = slice.tables[index];
     const int first = FirstVisibleTo(slice.num_computed, group.window) / block_tokens_;
     const int end = (slice.num_computed + slice.count - 1) / block_tokens_ + 1;
-    const int base = static_cast<int>(group.tables.size()) - first;
+    const int base = static_cast<int>(tables_.size()) - first;
     for (int i = first; i < end; ++i) {
-      group.tables.push_back(static_cast<int32_t>(table[static_cast<size_t>(i)]));
+      tables_.push_back(static_cast<int32_t>(table[static_cast<size_t>(i)]));
     }
     for (int i = 0; i < slice.count; ++i) group.places.push_back({slice.num_computed + i, base});
   }
@@ -75,12 +75,24 @@ void StepInput::CutChunks(Group& group) const {
     ++chunk.count;
   }
   if (chunk.count > 0) group.chunks.push_back(chunk);
+  // Spans are launched for by powers of two, so that contexts can grow within a shape; those that
+  // are not there end at once.
+  if (!is_decode || group.chunks.size() != 1) return;
+  AttendChunk& only = group.chunks.front();
+  const auto rounded = static_cast<int>(std::bit_ceil(static_cast<unsigned>(only.max_spans)));
+  if (int64_t{only.count} * rounded <= most) only.max_spans = rounded;
 }
 
-Status StepInput::Build(const StepPlan& plan) {
-  num_tokens = static_cast<int>(plan.tokens.size());
-  num_rows = plan.num_rows;
-  for (size_t i = 0; i < groups_.size(); ++i) PlaceTokens(plan, i);
+StepShape StepInput::shape() const {
+  StepShape shape{num_tokens, most_top, {}, num_moved_};
+  for (const Group& group : groups_) {
+    for (const AttendChunk& chunk : group.chunks) shape.spans.push_back(chunk.max_spans);
+  }
+  return shape;
+}
+
+// Tables come last: where the rest lies depends on how many tokens and rows there are alone.
+void StepInput::Lay(const StepPlan& plan) {
   used_ = 0;
   const auto place = [&](size_t bytes) {
     const int64_t at = used_;
@@ -93,16 +105,32 @@ Status StepInput::Build(const StepPlan& plan) {
   tops_at_ = place(static_cast<size_t>(plan.num_rows) * sizeof(int32_t));
   cos_at_ = place(turns * sizeof(float));
   sin_at_ = place(turns * sizeof(float));
-  for (Group& group : groups_) {
-    group.places_at = place(group.places.size() * sizeof(TokenPlace));
-    group.tables_at = place(group.tables.size() * sizeof(int32_t));
-  }
+  for (Group& group : groups_) group.places_at = place(group.places.size() * sizeof(TokenPlace));
+  tables_at_ = place(tables_.size() * sizeof(int32_t));
+}
+
+Status StepInput::Build(const StepPlan& plan) {
+  num_tokens = static_cast<int>(plan.tokens.size());
+  num_rows = plan.num_rows;
+  is_decode = std::all_of(plan.slices.begin(), plan.slices.end(), [](const SeqSlice& slice) {
+    return slice.count == 1 && slice.num_rows == 1;
+  });
+  tables_.clear();
+  for (size_t i = 0; i < groups_.size(); ++i) PlaceTokens(plan, i);
+  Lay(plan);
   if (static_cast<size_t>(used_) > to_.size()) {
     from_ = PinnedBlock();
     to_ = DeviceBlock();
+    ++num_moved_;
     HEARTH_ASSIGN(from_, device_.TakePinned(2 * used_, "the plan of a step"));
     HEARTH_ASSIGN(to_, device_.Take(2 * used_, "the plan of a step"));
   }
+  Write(plan);
+  return Status();
+}
+
+void StepInput::Write(const StepPlan& plan) {
+  const size_t tokens = plan.tokens.size();
   std::byte* to = from_.data();
   static_assert(sizeof(Token) == sizeof(int32_t));
   std::memcpy(to + tokens_at_, plan.tokens.data(), tokens * sizeof(int32_t));
@@ -128,10 +156,8 @@ Status StepInput::Build(const StepPlan& plan) {
   for (const Group& group : groups_) {
     std::copy(group.places.begin(), group.places.end(),
               reinterpret_cast<TokenPlace*>(to + group.places_at));
-    std::copy(group.tables.begin(), group.tables.end(),
-              reinterpret_cast<int32_t*>(to + group.tables_at));
   }
-  return Status();
+  std::copy(tables_.begin(), tables_.end(), reinterpret_cast<int32_t*>(to + tables_at_));
 }
 
 Status StepInput::Send() {

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "cuda/args.h"
 #include "gpu/device.h"
+#include "gpu/step_graphs.h"
 #include "model/model.h"
 namespace hearth::cuda {
 
@@ -27,6 +28,10 @@ class StepInput {
   Status Build(const StepPlan& plan);
   // Asks for the copy.
   Status Send();
+  // One token and one row of each sequence, as when replies are written: steps of one shape have
+  // the same launches.
+  bool is_decode = false;
+  StepShape shape() const;
 
   int num_tokens = 0, num_rows = 0;
   int most_top = 0;  // that any row is asked for; 0: all want logits
@@ -40,9 +45,8 @@ class StepInput {
   const TokenPlace* places(size_t group) const {
     return to_.at<const TokenPlace>(groups_[group].places_at);
   }
-  const int32_t* tables(size_t group) const {
-    return to_.at<const int32_t>(groups_[group].tables_at);
-  }
+  // Of all groups, one after the other; places count from its start.
+  const int32_t* tables() const { return to_.at<const int32_t>(tables_at_); }
   const std::vector<AttendChunk>& chunks(size_t group) const { return groups_[group].chunks; }
 
   // Floats that the spans of a chunk leave for merging, at most, in steps of so many tokens.
@@ -51,13 +55,14 @@ class StepInput {
  private:
   struct Group {
     int window = 0;
-    int64_t places_at = 0, tables_at = 0;
+    int64_t places_at = 0;
     std::vector<TokenPlace> places;
-    std::vector<int32_t> tables;
     std::vector<AttendChunk> chunks;
   };
   void PlaceTokens(const StepPlan& plan, size_t index);
   void CutChunks(Group& group) const;
+  void Lay(const StepPlan& plan);
+  void Write(const StepPlan& plan);
 
   Device& device_;
   const ModelSpec& spec_;
@@ -65,10 +70,12 @@ class StepInput {
   const int64_t part_floats_;
   std::vector<double> frequencies_;
   std::vector<Group> groups_;
+  std::vector<int32_t> tables_;
   PinnedBlock from_;
   DeviceBlock to_;
+  int64_t num_moved_ = 0;  // times that they were replaced by larger ones
   int64_t used_ = 0;
-  int64_t tokens_at_ = 0, rows_at_ = 0, tops_at_ = 0, cos_at_ = 0, sin_at_ = 0;
+  int64_t tokens_at_ = 0, rows_at_ = 0, tops_at_ = 0, cos_at_ = 0, sin_at_ = 0, tables_at_ = 0;
 };
 
 }  // namespace hearth::cuda

@@ -3,7 +3,7 @@
 // each must be noticed.
 #include <gtest/gtest.h>
 
-#include "backend_cases.h"
+#include "graph_cases.h"
 #include "testing/mutants.h"
 
 namespace hearth::cuda {
@@ -32,6 +32,10 @@ constexpr Bug kBugs[] = {
     {236, "experts read rows that were not gathered yet"},
     {237, "every piece's largest logits go to the first place"},
     {238, "every row is asked for what the first is"},
+    {239, "stale graph parameters: a graph reads the plan where it lay before it grew"},
+    {240, "stale graph parameters: a graph has the spans of a shorter context"},
+    {241, "stale graph parameters: a graph looks for as many logits as another step"},
+    {242, "a graph is not launched again"},
 };
 
 // One step after a refused launch must tell it.
@@ -57,6 +61,9 @@ std::string Checks() {
   CompareAttentionInPieces();
   CompareExchangedBlocks();
   CheckRefusedLaunch();
+  CompareGraphs();
+  CompareGraphsOfSpans();
+  CompareGraphsOfAsks();
   return ::testing::Test::HasFailure() ? "the backend differs" : "";
 }
 

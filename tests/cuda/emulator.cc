@@ -10,6 +10,7 @@
 #include "cuda/args.h"
 #include "cuda/attend.h"
 #include "cuda/experts.h"
+#include "cuda/flash.h"
 #include "cuda/floats.h"
 #include "cuda/isa.h"
 #include "cuda/matmul.h"
@@ -237,6 +238,29 @@ void MultiplyTiles(WarpMeeting& warp) {
   }
 }
 
+// The same for halves. Products are exact; what the hardware does with their sum is not specified,
+// here it is rounded once.
+void MultiplyHalves(WarpMeeting& warp) {
+  double a[16][16], b[8][16];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    for (int i = 0; i < 6; ++i) {
+      const uint32_t word = warp.in[lane][4 + i];
+      double* to = i < 4 ? &a[lane / 4 + i % 2 * 8][i / 2 * 8 + lane % 4 * 2]
+                         : &b[lane / 4][(i - 4) * 8 + lane % 4 * 2];
+      to[0] = F32FromF16(static_cast<uint16_t>(word & 0xffffu));
+      to[1] = F32FromF16(static_cast<uint16_t>(word >> 16));
+    }
+  }
+  for (int lane = 0; lane < kWarp; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + i / 2 * 8, column = 2 * (lane % 4) + i % 2;
+      double sum = FloatOf(warp.in[lane][i]);
+      for (int k = 0; k < 16; ++k) sum += a[row][k] * b[column][k];
+      warp.out[lane][i] = BitsOf(static_cast<float>(sum));
+    }
+  }
+}
+
 }  // namespace
 
 namespace host {
@@ -258,6 +282,14 @@ void Mma(int32_t* sums, const uint32_t* a, const uint32_t* b, int site) {
   std::memcpy(in + 4, a, 16);
   std::memcpy(in + 8, b, 8);
   std::memcpy(sums, running->Meet("mma", site, in, 10, MultiplyTiles), 16);
+}
+
+void MmaHalf(float* sums, const uint32_t* a, const uint32_t* b, int site) {
+  uint32_t in[10];
+  std::memcpy(in, sums, 16);
+  std::memcpy(in + 4, a, 16);
+  std::memcpy(in + 8, b, 8);
+  std::memcpy(sums, running->Meet("mma of halves", site, in, 10, MultiplyHalves), 16);
 }
 
 void CopyAsync16(void* shared, const void* global) { running->CopyAsync16(shared, global); }
@@ -313,6 +345,9 @@ constexpr SourceKernel kKernels[] = {
     Named<GatherArgs, GatherKernel>("hearth_gather"),
     Named<SumArgs, SumKernel>("hearth_sum"),
     Named<TopArgs, TopKernel>("hearth_top"),
+    Named<FlashArgs, FlashKernel<64>>("hearth_flash_64"),
+    Named<FlashArgs, FlashKernel<128>>("hearth_flash_128"),
+    Named<FlashArgs, FlashReduceKernel>("hearth_flash_reduce"),
 };
 
 const SourceKernel* Find(const std::string& name) {

@@ -68,6 +68,12 @@ constexpr Bug kBugs[] = {
     {233, "the largest is taken twice"},
     {234, "a row that is no number has a largest logit"},
     {235, "superblocks share a scale over the usual strip"},
+    {243, "the sum of weights is not shrunk with its results"},
+    {244, "flash attention sees one position too many"},
+    {245, "splits are not divided by the sum of their weights"},
+    {246, "no barrier before warps are merged"},
+    {247, "every sequence reads the first one's blocks"},
+    {248, "dimensions of values come in the order of products"},
 };
 
 // One schedule sees some missing barriers, the other way round others.

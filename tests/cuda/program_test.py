@@ -48,7 +48,7 @@ def check_serve(program, model, mock):
     replies = []
     for device, env in (("cpu", None), ("cuda:0", environment(mock))):
         with serving(program, model, "--device", device, "--confine", "off", "--kv-memory", "4MiB",
-                     "--context", "64", "--step-tokens", "32", env=env) as server:
+                     "--context", "64", env=env) as server:
             status, _, data = server.request("POST", "/v1/completions", body)
             same(status, 200, f"a completion on {device}: {data!r}")
             replies.append(json.loads(data)["choices"])
@@ -62,11 +62,11 @@ def check_lost_device(program, model, mock):
     env = environment(mock, HEARTH_MOCK="crash=40")
     body = {"prompt": "Once", "max_tokens": 2, "temperature": 0}
     with serving(program, model, "--device", "cuda:0", "--confine", "off", "--kv-memory", "4MiB",
-                 "--context", "64", "--step-tokens", "32", env=env) as server:
+                 "--context", "64", env=env) as server:
         for _ in range(2):
             status, _, data = server.request("POST", "/v1/completions", body)
             expect(status >= 500, f"a request on a lost device: {status} {data!r}")
-        same(server.request("GET", "/health")[0], 200, "the server lives")
+        same(server.request("GET", "/livez")[0], 200, "the server lives")
 
 
 def main(program, mock):

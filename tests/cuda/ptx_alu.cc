@@ -191,6 +191,8 @@ void AddConversions(Table& t) {
   AddConversionsTo<uint32_t>(t, "u32");
   AddConversionsTo<int64_t>(t, "s64");
   AddConversionsTo<uint64_t>(t, "u64");
+  // Registers have at least 16 bits: what is narrower is extended to them.
+  t["cvt.s8.s32"] = {[](u64 a, u64, u64) { return From(int64_t{As<int8_t>(a)}); }, 1};
   t["cvt.rn.f32.s32"] = {
       [](u64 a, u64, u64) { return FromFloat(static_cast<float>(As<int32_t>(a))); }, 1};
   t["cvt.rn.f32.u32"] = {
@@ -200,6 +202,7 @@ void AddConversions(Table& t) {
   t["cvt.rn.f32.u16"] = {
       [](u64 a, u64, u64) { return FromFloat(static_cast<float>(As<uint16_t>(a))); }, 1};
   t["cvt.rzi.s32.f32"] = {TruncateToInt, 1};
+  t["cvt.rn.f16.f32"] = {[](u64 a, u64, u64) { return u64{F16FromF32(F(a))}; }, 1};
   t["cvt.f32.f16"] = {[](u64 a, u64, u64) { return FromFloat(F32FromF16(As<uint16_t>(a))); }, 1};
 }
 
@@ -240,6 +243,11 @@ Table MakeTable() {
   AddComparisons<uint64_t>(t, "b64");
   AddFloats(t);
   AddConversions(t);
+  t["mul.hi.u64"] = {[](u64 a, u64 b, u64) {
+                       __extension__ using Wide = unsigned __int128;
+                       return static_cast<u64>((Wide{a} * b) >> 64);
+                     },
+                     2};
   t["prmt.b32"] = {PermuteBytes, 3};
   t["and.pred"] = {[](u64 a, u64 b, u64) { return a & b & 1; }, 2};
   t["or.pred"] = {[](u64 a, u64 b, u64) { return (a | b) & 1; }, 2};

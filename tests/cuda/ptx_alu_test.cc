@@ -35,6 +35,10 @@ constexpr Row kIntegers[] = {
     {"mul.lo.s64", 0x100000000, 3, 0, 0x300000000},
     {"mul.hi.s32", 0x80000000, 2, 0, 0xffffffff},
     {"mul.hi.u32", 0x80000000, 2, 0, 1},
+    {"mul.hi.u64", 0x8000000000000000, 6, 0, 3},
+    {"mul.hi.u64", 0xffffffffffffffff, 0xffffffffffffffff, 0, 0xfffffffffffffffe},
+    {"add.s16", 0xffff, 2, 0, 1},
+    {"add.s16", 0x17fff, 1, 0, 0x8000},  // what lies above 16 bits is not read
     {"mul.wide.s32", 0xffffffff, 3, 0, 0xfffffffffffffffd},
     {"mul.wide.u32", 0xffffffff, 3, 0, 0x2fffffffd},
     {"mul.wide.s16", 0xffff, 3, 0, 0xfffffffd},
@@ -59,6 +63,10 @@ constexpr Row kIntegers[] = {
     {"shr.s64", 0x8000000000000000, 63, 0, 0xffffffffffffffff},
     {"shr.u64", 0x8000000000000000, 63, 0, 1},
     {"shr.u16", 0xf0f0, 12, 0, 15},
+    {"shr.s16", 0xf0f0, 12, 0, 0xffff},
+    {"shr.s16", 0x70f0, 12, 0, 7},
+    {"shl.b16", 0xf0f1, 8, 0, 0xf100},
+    {"shl.b16", 1, 16, 0, 0},
     {"and.b32", 0xf0f0, 0xff00, 0, 0xf000},
     {"and.b64", 0xf000000000, 0xff00000000, 0, 0xf000000000},
     {"and.b16", 0x1f0f0, 0x1ff00, 0, 0xf000},
@@ -68,6 +76,10 @@ constexpr Row kIntegers[] = {
     {"not.b32", 0xf0f0, 0, 0, 0xffff0f0f},
     {"selp.b32", 7, 8, 1, 7},
     {"selp.b32", 7, 8, 0, 8},
+    {"selp.b64", 0x700000001, 8, 1, 0x700000001},
+    {"selp.b64", 7, 0x800000001, 0, 0x800000001},
+    {"selp.u16", 0x10007, 8, 1, 7},
+    {"selp.u16", 7, 8, 0, 8},
     {"selp.b16", 7, 8, 1, 7},
     {"selp.b16", 7, 8, 0, 8},
     {"selp.u32", 7, 8, 1, 7},
@@ -101,6 +113,8 @@ constexpr Row kPredicates[] = {
     {"setp.le.u32", 5, 4, 0, 0},
     {"setp.gt.s32", 0, 0xffffffff, 0, 1},
     {"setp.gt.u32", 0, 0xffffffff, 0, 0},
+    {"setp.eq.s16", 0x1fffe, 0x2fffe, 0, 1},
+    {"setp.eq.s16", 0xfffe, 0x7ffe, 0, 0},
     {"setp.gt.u16", 0x10005, 0x20004, 0, 1},
     {"setp.gt.u16", 4, 0xffff, 0, 0},
     {"setp.ge.s32", 4, 4, 0, 1},
@@ -174,6 +188,11 @@ constexpr Row kFloats[] = {
     {"cvt.rzi.s32.f32", 0x4f800000, 0, 0, 0x7fffffff},  // too large: the largest
     {"cvt.rzi.s32.f32", 0xcf800000, 0, 0, 0x80000000},
     {"cvt.rzi.s32.f32", kNan, 0, 0, 0},
+    {"cvt.rn.f16.f32", kOne, 0, 0, 0x3c00},
+    {"cvt.rn.f16.f32", 0x3f801000, 0, 0, 0x3c00},  // halfway: to even
+    {"cvt.rn.f16.f32", 0x3f803000, 0, 0, 0x3c02},
+    {"cvt.rn.f16.f32", 0x477ff000, 0, 0, 0x7c00},  // too large
+    {"cvt.rn.f16.f32", 0x33800000, 0, 0, 0x0001},  // the smallest subnormal half
     {"cvt.f32.f16", 0x3c00, 0, 0, kOne},
     {"cvt.f32.f16", 0x0001, 0, 0, 0x33800000},  // the smallest subnormal half
     {"cvt.f32.f16", 0xfc00, 0, 0, 0xff800000},
@@ -183,6 +202,8 @@ constexpr Row kFloats[] = {
     {"cvt.s32.s8", 0x1ff, 0, 0, 0xffffffff},
     {"cvt.s32.s16", 0x18000, 0, 0, 0xffff8000},
     {"cvt.s16.s8", 0x80, 0, 0, 0xff80},
+    {"cvt.s8.s32", 0x17f, 0, 0, 0x7f},
+    {"cvt.s8.s32", 0x180, 0, 0, 0xffffffffffffff80},  // its sign fills the register
     {"cvt.u16.u32", 0x12345, 0, 0, 0x2345},
     {"cvt.u32.u16", 0x12345, 0, 0, 0x2345},
     {"cvt.u32.u8", 0x1ff, 0, 0, 0xff},

@@ -190,6 +190,9 @@ class BodyReader {
       out.kind = PtxKind::kMma16832;
     } else if (opcode == "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32") {
       out.kind = PtxKind::kMma8816;
+    } else if (opcode == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" ||
+               opcode == "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32") {
+      out.kind = PtxKind::kMmaHalf;
     } else if (opcode == "atom.shared.add.u32" || opcode == "atom.shared.add.s32") {
       out.kind = PtxKind::kAtomicAdd;
     } else if (opcode == "cp.async.cg.shared.global") {

@@ -27,6 +27,7 @@ enum class PtxKind {
   kShuffle,  // bfly
   kMma16832,
   kMma8816,
+  kMmaHalf,  // 16 x 8 x 16, or x 8
   kCopyAsync,
   kCopyCommit,
   kCopyWait,

@@ -2,9 +2,11 @@
 #include "ptx_run.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <unordered_map>
 
+#include "base/num.h"
 #include "ptx_shared.h"
 
 namespace hearth::cuda {
@@ -89,7 +91,8 @@ class PtxBlock {
   }
   static bool NeedsAll(const PtxInstruction& instruction) {
     return instruction.kind == PtxKind::kBarrier || instruction.kind == PtxKind::kShuffle ||
-           instruction.kind == PtxKind::kMma16832 || instruction.kind == PtxKind::kMma8816;
+           instruction.kind == PtxKind::kMma16832 || instruction.kind == PtxKind::kMma8816 ||
+           instruction.kind == PtxKind::kMmaHalf;
   }
   // The lowest instruction that some lanes stand at. One that all lanes must come to waits for
   // those that are still on their way: nvcc places parts of a loop behind what follows it.
@@ -165,6 +168,8 @@ class PtxBlock {
       case PtxKind::kMma16832:
       case PtxKind::kMma8816:
         return Mma();
+      case PtxKind::kMmaHalf:
+        return MmaHalf();
       case PtxKind::kCopyAsync:
         return CopyAsync();
       case PtxKind::kCopyCommit:
@@ -258,6 +263,43 @@ class PtxBlock {
         const uint32_t add =
             product[lane / 4 + static_cast<int>(i) / 2 * 8][2 * (lane % 4) + i % 2];
         At(here_->to[i], lane) = static_cast<uint32_t>(sum + add);
+      }
+    });
+  }
+
+  // Of halves, two to a register: register i of a holds row g + 8 (i mod 2) of columns 8 (i / 2) +
+  // 2 t and on; of b, column g of rows 8 i + 2 t and on. The sum is rounded once, which is one of
+  // the ways that the manual leaves open.
+  void MmaHalf() {
+    NeedAll();
+    ++counters_.mma;
+    const int num_b = here_->from.size() == 10 ? 2 : 1, num_a = 2 * num_b;
+    double a[16][16] = {}, b[16][8] = {};
+    const auto half = [&](size_t from, int lane, int which) {
+      return double{F32FromF16(
+          static_cast<uint16_t>(Value(here_->from[from], lane) >> (16 * which) & 0xffffu))};
+    };
+    EachLane([&](int lane) {
+      const int g = lane / 4, t = lane % 4;
+      for (int which = 0; which < 2; ++which) {
+        for (int i = 0; i < num_a; ++i) {
+          a[g + 8 * (i % 2)][8 * (i / 2) + 2 * t + which] =
+              half(static_cast<size_t>(i), lane, which);
+        }
+        for (int i = 0; i < num_b; ++i) {
+          b[8 * i + 2 * t + which][g] = half(static_cast<size_t>(num_a + i), lane, which);
+        }
+      }
+    });
+    EachLane([&](int lane) {
+      for (size_t i = 0; i < here_->to.size(); ++i) {
+        const auto bits =
+            static_cast<uint32_t>(Value(here_->from[static_cast<size_t>(num_a + num_b) + i], lane));
+        double sum = std::bit_cast<float>(bits);
+        const int row = lane / 4 + static_cast<int>(i) / 2 * 8;
+        const int column = 2 * (lane % 4) + static_cast<int>(i % 2);
+        for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
+        At(here_->to[i], lane) = std::bit_cast<uint32_t>(static_cast<float>(sum));
       }
     });
   }

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+
+#include "base/num.h"
+
 namespace hearth::cuda {
 namespace {
 
@@ -235,6 +239,68 @@ TEST(PtxRun, MultipliesTilesOf8By16) {
       "ld.global.u32 %a0, [%rd3];\nld.global.u32 %b0, [%rd3+128];\nmov.u32 %c, 1000;\n",
       "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c,%c};\n"
       "st.global.u32 [%rd4], %d0;\nst.global.u32 [%rd4+128], %d1;\n");
+}
+
+// Small integers are exact halves, and so are their sums as floats: the fragments alone are tested.
+template <int kDepth>
+void CheckMmaHalf(const std::string& load, const std::string& instruction) {
+  float a[16][kDepth], b[kDepth][8];
+  uint32_t state = 54321;
+  const auto next = [&state] {
+    return static_cast<float>((state = state * 1664525u + 1013904223u) >> 28) - 7.0f;
+  };
+  for (auto& row : a) {
+    for (float& value : row) value = next();
+  }
+  for (auto& row : b) {
+    for (float& value : row) value = next();
+  }
+  const auto word = [](float low, float high) {
+    return uint32_t{F16FromF32(low)} | uint32_t{F16FromF32(high)} << 16;
+  };
+  std::vector<uint32_t> in;
+  for (int half = 0; half < kDepth / 8; ++half) {
+    for (int block = 0; block < 2; ++block) {
+      for (int lane = 0; lane < 32; ++lane) {
+        const float* at = &a[block * 8 + lane / 4][half * 8 + lane % 4 * 2];
+        in.push_back(word(at[0], at[1]));
+      }
+    }
+  }
+  for (int half = 0; half < kDepth / 8; ++half) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const int k = half * 8 + lane % 4 * 2;
+      in.push_back(word(b[k][lane / 4], b[k + 1][lane / 4]));
+    }
+  }
+  const auto out =
+      RunProgram(load + "mov.u32 %c, 0x447a0000;\n" + instruction +
+                     "st.global.u32 [%rd4], %d0;\nst.global.u32 [%rd4+128], %d1;\n"
+                     "st.global.u32 [%rd4+256], %d2;\nst.global.u32 [%rd4+384], %d3;\n",
+                 in, 128);
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      float want = 1000;
+      for (int k = 0; k < kDepth; ++k) want += a[row][k] * b[k][column];
+      const int lane = row % 8 * 4 + column / 2, i = row / 8 * 2 + column % 2;
+      EXPECT_EQ(std::bit_cast<float>(out[static_cast<size_t>(i * 32 + lane)]), want)
+          << row << " " << column;
+    }
+  }
+}
+
+TEST(PtxRun, MultipliesTilesOfHalves) {
+  CheckMmaHalf<16>(
+      "ld.global.u32 %a0, [%rd3];\nld.global.u32 %a1, [%rd3+128];\nld.global.u32 %a2, [%rd3+256];\n"
+      "ld.global.u32 %a3, [%rd3+384];\nld.global.u32 %b0, [%rd3+512];\nld.global.u32 %b1, "
+      "[%rd3+640];\n",
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0,%d1,%d2,%d3}, {%a0,%a1,%a2,%a3}, "
+      "{%b0,%b1}, {%c,%c,%c,%c};\n");
+  CheckMmaHalf<8>(
+      "ld.global.u32 %a0, [%rd3];\nld.global.u32 %a1, [%rd3+128];\nld.global.u32 %b0, "
+      "[%rd3+256];\n",
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%d0,%d1,%d2,%d3}, {%a0,%a1}, {%b0}, "
+      "{%c,%c,%c,%c};\n");
 }
 
 TEST(PtxRun, CountsSectorsAndWavefronts) {
