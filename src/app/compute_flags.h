@@ -11,8 +11,7 @@ namespace hearth {
 inline CLI::Option* AddIsa(CLI::App& sub, BackendFlags& hardware) {
   return sub.add_option(
       "--isa", hardware.isa,
-      "Instruction set: scalar, avx2, avxvnni, avx512vnni, avx512 or amx; default: the best this "
-      "CPU has");
+      "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
 }
 
 inline CLI::Option* AddThreads(CLI::App& sub, BackendFlags& hardware) {

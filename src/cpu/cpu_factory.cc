@@ -65,7 +65,7 @@ class CpuFactory : public BackendFactory {
     if (complete.isa.empty()) complete.isa = NameOf(BestIsa());
     if (!IsaNamed(complete.isa)) {
       return Error(Code::kInvalid,
-                   "--isa %s: expected scalar, avx2, avxvnni, avx512vnni, avx512 or amx",
+                   "--isa %s: expected scalar, avx2, avx512 or amx",
                    Quoted(complete.isa).c_str());
     }
     if (complete.num_threads <= 0) complete.num_threads = ReadTopology().useful_threads();

@@ -127,7 +127,7 @@ void ExpertPager::StartReading(int index, int expert, int number, std::deque<Par
   const std::byte* memory = layer.memory + static_cast<uint64_t>(number) * frame_bytes_;
   frame.state = State::kReading;
   frame.expert = expert;
-  frame.used = now_;
+  frame.used = frame.began = now_;
   frame.is_ahead = false;
   frame.status = Status();
   frame.ffn = MovedTo(memory + place.offset % kReadUnit, place.ffn);
@@ -152,7 +152,7 @@ void ExpertPager::Unpin() {
 void ExpertPager::Begin(int index, std::span<const int> experts) {
   MutexLock lock(mu_);
   Unpin();
-  ++now_;
+  begin_at_ = ++now_;
   layer_ = index;
   failed_ = Status();
   needed_.assign(experts.begin(), experts.end());
@@ -236,6 +236,7 @@ Result<std::span<const ExpertPager::Loaded>> ExpertPager::Next() {
   while (!needed_.empty()) {
     if (!failed_.ok()) {
       needed_.clear();
+      if (meter_ != nullptr) meter_->Set(counts_);
       return std::exchange(failed_, Status());
     }
     Fill();
@@ -246,6 +247,7 @@ Result<std::span<const ExpertPager::Loaded>> ExpertPager::Next() {
                   [this, seen = arrivals_]() HEARTH_REQUIRES(mu_) { return arrivals_ != seen; });
     counts_.waited_ns += NowNs() - began;
   }
+  if (loaded_.empty() && meter_ != nullptr) meter_->Set(counts_);
   return std::span<const Loaded>(loaded_);
 }
 
@@ -311,7 +313,9 @@ void ExpertPager::EndPart(const Part& part, Status status) {
   } else {
     frame.state = State::kEmpty;
     layer.frame_of[static_cast<size_t>(frame.expert)] = -1;
-    if (IsNeeded(part.layer, frame.expert) && failed_.ok()) failed_ = std::move(frame.status);
+    // One that began before the step that needs it is tried again.
+    const bool is_ours = IsNeeded(part.layer, frame.expert) && frame.began >= begin_at_;
+    if (is_ours && failed_.ok()) failed_ = std::move(frame.status);
     frame.status = Status();
   }
   ++arrivals_;

@@ -78,6 +78,7 @@ class ExpertPager {
     int expert = -1;
     int parts_left = 0;      // of what is being read
     uint64_t used = 0;       // when: larger is later
+    uint64_t began = 0;      // when its reading did
     bool is_pinned = false;  // given to the step
     bool is_ahead = false;   // read because it was expected, and not needed yet
     bool is_taken = false;   // its memory has been touched
@@ -127,6 +128,7 @@ class ExpertPager {
   bool stops_ HEARTH_GUARDED_BY(mu_) = false;
   uint64_t now_ HEARTH_GUARDED_BY(mu_) = 0;
   int layer_ HEARTH_GUARDED_BY(mu_) = -1;           // of the last Begin
+  uint64_t begin_at_ HEARTH_GUARDED_BY(mu_) = 0;    // its time
   std::vector<int> needed_ HEARTH_GUARDED_BY(mu_);  // not yet given
   std::vector<int> given_ HEARTH_GUARDED_BY(mu_);   // frames
   Status failed_ HEARTH_GUARDED_BY(mu_);            // of what is needed

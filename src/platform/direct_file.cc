@@ -79,7 +79,7 @@ Status DirectFile::ReadAt(uint64_t offset, std::span<std::byte> to, size_t neede
     const size_t now = done + static_cast<size_t>(got);
     // Nothing new, or less than a block of it: the file has an end here.
     if (now < needed && static_cast<size_t>(got) < kAlignment) {
-      struct stat info {};
+      struct stat info{};
       static_cast<void>(::fstat(descriptor_, &info));
       return Error(Code::kCorrupt,
                    "%s: the file ends at byte %lld, expected %" PRIu64
