@@ -11,6 +11,7 @@
 #include "app/open_format.h"
 #include "app/open_model.h"
 #include "app/open_text.h"
+#include "app/paging.h"
 #include "engine/engine.h"
 #include "engine/event_buffer.h"
 #include "model/reference.h"
@@ -60,6 +61,12 @@ class EngineSpeaker : public Speaker {
     HEARTH_ASSIGN(BackendPlan plan, PlanBackend(model, wanted));
     // Two more than the context takes, which the scheduler keeps free for a sequence that runs.
     SetBlocks(plan.kv, static_cast<int>(plan.kv.BlocksUpTo(context)) + 2);
+    const KvLayout kv = plan.kv;
+    HEARTH_ASSIGN(const uint64_t room, UsableBytesOn(wanted));
+    HEARTH_ASSIGN(FittedPlan fitted,
+                  PlanWithin(model, wanted, flags.paging, kv.total_bytes(), room));
+    plan = std::move(fitted.backend);
+    plan.kv = kv;
     HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan));
     options.scheduler.max_context = context;
     options.scheduler.experts = ExpertsOf(model.spec);
@@ -336,7 +343,7 @@ class LocalSource : public AnswererSource {
   }
   Result<std::unique_ptr<Answerer>> Open(const std::string& name) override {
     HEARTH_ASSIGN(const std::string path, ModelPath(name));
-    HEARTH_ASSIGN(Model model, OpenModelFor(path, options_.backend));
+    HEARTH_ASSIGN(Model model, OpenModelFor(path, options_.backend, options_.hardware));
     HEARTH_ASSIGN(ModelText text, OpenModelText(model, path));
     auto answerer = std::make_unique<LocalAnswerer>(options_, ShownName(name), std::move(model),
                                                     std::move(text));

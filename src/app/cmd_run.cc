@@ -178,7 +178,7 @@ void AddSampling(CLI::App& sub, RunFlags& flags) {
 }
 
 std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
-  return {
+  std::vector<CLI::Option*> options = {
       sub.add_option("--date", chat.date,
                      "Current date to put into the prompt, YYYY-MM-DD; default: none")
           ->check(Date()),
@@ -193,7 +193,10 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
       AddIsa(sub, chat.hardware),
       AddThreads(sub, chat.hardware),
       AddNuma(sub, chat.hardware.numa_nodes),
+      AddWeights(sub, chat.hardware),
   };
+  for (CLI::Option* option : AddPaging(sub, chat.hardware.paging)) options.push_back(option);
+  return options;
 }
 
 }  // namespace

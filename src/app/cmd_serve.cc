@@ -22,6 +22,7 @@
 #include "app/open_accounts.h"
 #include "app/open_batches.h"
 #include "app/open_journal.h"
+#include "app/paging.h"
 #include "app/serve_flags.h"
 #include "app/serve_life.h"
 #include "app/serve_reload.h"
@@ -234,17 +235,37 @@ void OpenTraces(const ServeFlags& flags, Served& served) {
   });
 }
 
+void WatchPaging(const std::shared_ptr<PagingMeter>& meter, ServerMetrics& metrics) {
+  metrics.WatchPaging([meter] {
+    const PagingCounts counts = meter->get();
+    return PagingState{.experts = counts.experts,
+                       .frames = counts.frames,
+                       .expert_bytes = counts.expert_bytes,
+                       .resident_bytes = counts.resident_bytes,
+                       .most_bytes = counts.most_bytes,
+                       .needed = counts.needed,
+                       .hits = counts.hits,
+                       .ahead_hits = counts.ahead_hits,
+                       .bytes_read = counts.bytes_read,
+                       .errors = counts.errors,
+                       .read_s = static_cast<double>(counts.read_ns) * 1e-9,
+                       .waited_s = static_cast<double>(counts.waited_ns) * 1e-9};
+  });
+}
+
 // What watches the service; made before it.
 Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
   HEARTH_ASSIGN(const BackendOptions hardware, OptionsFrom(flags.engine.hardware));
-  MetricFacts facts{HEARTH_VERSION,     hardware.isa, NumericsName(hardware.kv_code), "several", 0,
-                    served.life.facts()};
+  MetricFacts facts{
+      HEARTH_VERSION,     hardware.isa, NumericsNameOf(flags.engine.hardware), "several", 0,
+      served.life.facts()};
   if (served.model != nullptr) {
     facts.model = served.model->model().name;
     facts.max_context = served.model->model().max_context;
   }
   served.metrics = std::make_unique<ServerMetrics>(std::move(facts));
   served.metrics->WatchAccounts(*served.accounts);
+  WatchPaging(flags.engine.hardware.paging.meter, *served.metrics);
   ServiceOptions options;
   options.flights = served.life.flights();
   options.neutralise = flags.neutralise;
@@ -397,6 +418,7 @@ Status Serve(ServeFlags flags) {
   if (served.models != nullptr) served.models->Drain(bound_us);
   // The last bytes are in their queues; sockets that take them get a moment.
   served.service->WaitUntilDone(std::chrono::seconds(2));
+  TellPaging(*flags.engine.hardware.paging.meter);
   served.metrics->ForgetListeners();
   life->Forget();
   return Status();

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "app/backends.h"
+#include "backend/numerics.h"
 #include "platform/missing.h"
 #include "platform/topology.h"
 
@@ -29,6 +30,11 @@ std::string MemoryOf(const BackendPlan& plan) {
 
 }  // namespace
 
+std::string NumericsNameOf(const BackendFlags& flags) {
+  const std::string name(NumericsName(flags.kv_code));
+  return flags.weights.empty() ? name : name + "-" + flags.weights;
+}
+
 Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   BackendOptions options;
   options.device = IsHost(flags.device) ? "cpu" : flags.device;
@@ -37,6 +43,7 @@ Result<BackendOptions> OptionsFrom(const BackendFlags& flags) {
   options.kv_code = flags.kv_code;
   options.numa_nodes = flags.numa_nodes;
   options.on_progress = ShowProgress;
+  options.paging = flags.paging.meter;
   return BackendOn(options.device).Complete(options);
 }
 

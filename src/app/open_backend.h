@@ -9,6 +9,13 @@
 #include "model/model.h"
 namespace hearth {
 
+// Whether experts may come from disk, and how.
+struct PagingFlags {
+  bool is_allowed = false;
+  int64_t expert_bytes = 0;  // memory for them; 0: what is left
+  std::shared_ptr<PagingMeter> meter = std::make_shared<PagingMeter>();
+};
+
 // The flags that every command with a backend has.
 struct BackendFlags {
   std::string device = "auto";
@@ -16,7 +23,12 @@ struct BackendFlags {
   int num_threads = 0;  // 0: one per core that the cgroup pays for
   KvCode kv_code = KvCode::kInt16;
   int numa_nodes = 0;  // as in platform/worker_plan.h
+  PagingFlags paging;
+  std::string weights;  // what 16-bit and 32-bit weights are quantized to while loading, or empty
 };
+
+// What replies' bits depend on beside the model, by name: in fingerprints and metrics.
+std::string NumericsNameOf(const BackendFlags& flags);
 
 // With progress on a terminal and every choice made; kInvalid for what does not exist.
 Result<BackendOptions> OptionsFrom(const BackendFlags& flags);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "app/open_model.h"
+#include "app/paging.h"
 #include "backend/numerics.h"
 #include "engine/kv_budget.h"
 #include "kv/content_seed.h"
@@ -37,7 +38,9 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   options.max_step_tokens = flags.max_step_tokens;
   options.max_rows = WidestStepRows(scheduler);
   options.reserves_kv = flags.reserves_kv;
-  HEARTH_ASSIGN(plan.backend, PlanBackend(model, options));  // no blocks yet
+  HEARTH_ASSIGN(const FittedPlan fitted,
+                PlanWithin(model, options, flags.hardware.paging, flags.kv_bytes, usable_bytes));
+  plan.backend = fitted.backend;  // no blocks yet
   KvBudget budget;
   budget.layout = plan.backend.kv;
   budget.max_sequences = flags.max_sequences;
@@ -50,9 +53,10 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
         "no memory is left for the KV cache: needs %s; use a smaller model, or free memory",
         Told(plan.backend, usable_bytes).c_str());
   }
-  budget.bytes = flags.kv_bytes > 0
-                     ? flags.kv_bytes
-                     : static_cast<int64_t>(static_cast<double>(left) * kDefaultShare);
+  budget.bytes = flags.kv_bytes > 0 ? flags.kv_bytes : fitted.kv_bytes;
+  if (budget.bytes == 0) {
+    budget.bytes = static_cast<int64_t>(static_cast<double>(left) * kDefaultShare);
+  }
   if (budget.bytes > left) {
     return Error(
         Code::kExhausted,

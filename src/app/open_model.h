@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "app/open_backend.h"
 #include "base/result.h"
 #include "model/model.h"
 namespace hearth {
@@ -15,6 +16,10 @@ Result<Model> OpenCheckedModel(const std::string& path);
 // What a command does before it computes: the reference wants its weights checked, the CPU backend
 // checks them while it packs.
 Result<Model> OpenModelFor(const std::string& path, const std::string& backend);
+
+// The same with weights quantized on the way when the flags say so, which is said on stderr.
+Result<Model> OpenModelFor(const std::string& path, const std::string& backend,
+                           const BackendFlags& hardware);
 
 // Tokens that one sequence may have: what --context asked for, or with 0 all that the model has.
 // kInvalid when it asked for more than that.

@@ -15,6 +15,7 @@
 #include "app/model_digest.h"
 #include "backend/numerics.h"
 #include "base/mutex.h"
+#include "kv/block_key.h"
 #include "kv/content_seed.h"
 #include "platform/file.h"
 #include "store/inventory.h"
@@ -92,6 +93,12 @@ Result<uint64_t> DigestOnce(const std::vector<std::string>& files) {
   return digest;
 }
 
+// The same file with its weights quantized is another model.
+uint64_t WithWeights(uint64_t digest, const CacheFlags& flags) {
+  for (const char letter : flags.weights) digest = FoldSeed(digest, static_cast<uint8_t>(letter));
+  return digest;
+}
+
 // What both tiers of a model are opened with.
 struct CacheBasis {
   std::string secret;
@@ -109,13 +116,15 @@ Result<CacheBasis> BasisOf(const CacheFlags& flags, const Model& model, const Kv
   if (!flags.key.empty()) basis.seal = std::make_shared<RecordSeal>(flags.key);
   if (cache == nullptr) {
     HEARTH_ASSIGN(const std::vector<std::string> files, FilesOf(model, flags.model_path));
-    HEARTH_ASSIGN(basis.content.model_digest, DigestOnce(files));
+    HEARTH_ASSIGN(const uint64_t digest, DigestOnce(files));
+    basis.content.model_digest = WithWeights(digest, flags);
     return basis;
   }
   if (basis.secret.empty()) {
     HEARTH_ASSIGN(basis.secret, cache->Secret());
   }
-  HEARTH_ASSIGN(basis.content.model_digest, RememberedDigest(*cache, model, flags.model_path));
+  HEARTH_ASSIGN(const uint64_t digest, RememberedDigest(*cache, model, flags.model_path));
+  basis.content.model_digest = WithWeights(digest, flags);
   return basis;
 }
 
@@ -255,7 +264,10 @@ Status CheckCacheFlags(CacheFlags& flags) {
 std::string ContentOf(const CacheFlags& flags, const Model& model) {
   const auto find = [&]() -> Result<std::string> {
     HEARTH_ASSIGN(const std::vector<std::string> files, FilesOf(model, flags.model_path));
-    if (flags.directory.empty() && flags.servers.empty()) return IdentityOf(files);
+    if (flags.directory.empty() && flags.servers.empty()) {
+      HEARTH_ASSIGN(const std::string identity, IdentityOf(files));
+      return identity + flags.weights;
+    }
     uint64_t digest = 0;
     if (flags.directory.empty()) {
       HEARTH_ASSIGN(digest, DigestOnce(files));
@@ -263,7 +275,7 @@ std::string ContentOf(const CacheFlags& flags, const Model& model) {
       HEARTH_ASSIGN(const CacheDirectory cache, CacheDirectory::Open(flags.directory));
       HEARTH_ASSIGN(digest, RememberedDigest(cache, model, flags.model_path));
     }
-    return Printf("%016llx", static_cast<unsigned long long>(digest));
+    return Printf("%016llx", static_cast<unsigned long long>(WithWeights(digest, flags)));
   };
   Result<std::string> content = find();
   return content.ok() ? *std::move(content) : std::string();

@@ -24,6 +24,7 @@ struct CacheFlags {
   int64_t disk_bytes = 0;        // for one model; 0: a share of the disk
   int64_t write_rate = 8 << 20;  // bytes a second
   std::string model_path;        // what was opened, for its digest
+  std::string weights;           // what its weights were quantized to while loading, or empty
 };
 // CLI11 needs the flags to stay where they are.
 void AddCacheOptions(CLI::App& sub, CacheFlags& flags);

@@ -66,6 +66,8 @@ void AddHardware(CLI::App& sub, BackendFlags& hardware) {
   AddIsa(sub, hardware);
   AddThreads(sub, hardware);
   AddNuma(sub, hardware.numa_nodes);
+  AddPaging(sub, hardware.paging);
+  AddWeights(sub, hardware);
 }
 
 // What becomes of requests before the model sees them.
@@ -116,6 +118,11 @@ Status CheckDevice(const ServeFlags& flags) {
 
 Status CheckFlags(const ServeFlags& flags) {
   HEARTH_TRY(CheckDevice(flags));
+  if (!flags.engine.hardware.weights.empty() && !flags.has_one()) {
+    return Error(Code::kUnsupported,
+                 "--weights serves one model at a time; run `hearth quantize` on each, and serve "
+                 "what it wrote");
+  }
   if (flags.certificate.empty() != flags.private_key.empty()) {
     return Error(Code::kInvalid,
                  "--tls-certificate and --tls-key go together: expected both, found one");

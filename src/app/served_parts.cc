@@ -42,7 +42,7 @@ Result<ServedModel> Describe(const ServedSpec& spec, const Model& model, const M
     }
   }
   out.fingerprint =
-      fmt::format("hearth-{}-{}", HEARTH_VERSION, NumericsName(spec.engine.hardware.kv_code));
+      fmt::format("hearth-{}-{}", HEARTH_VERSION, NumericsNameOf(spec.engine.hardware));
   out.date = spec.date;
   out.version = HEARTH_VERSION;
   out.facts = FactsOf(model, spec.path, *text.format, *text.tokenizer);
@@ -91,10 +91,11 @@ Result<EnginePlan> PlanShared(const ServedSpec& spec, const Model& model, int64_
 }  // namespace
 
 Result<std::unique_ptr<LoadedModel>> OpenServed(const ServedSpec& spec) {
-  HEARTH_ASSIGN(Model model, OpenModelFor(spec.path, "cpu"));
+  HEARTH_ASSIGN(Model model, OpenModelFor(spec.path, "cpu", spec.engine.hardware));
   HEARTH_ASSIGN(std::unique_ptr<OpenedModel> opened, OpenParts(spec, model));
   EngineFlags flags = spec.engine;
   flags.cache.model_path = spec.path;
+  flags.cache.weights = flags.hardware.weights;
   HEARTH_ASSIGN(opened->engine_, OpenEngine(model, flags));
   opened->served_.content = ContentOf(flags.cache, model);
   const auto snapshot = opened->engine_->snapshot();

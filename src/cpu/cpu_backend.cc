@@ -32,8 +32,7 @@ class CpuBackend : public ImmediateBackend {
 
  protected:
   Status Compute(const StepPlan& plan, std::span<float> logits) override {
-    forward_.Run(plan, logits);
-    return Status();
+    return forward_.Run(plan, logits);
   }
 
   Status Copy(const BlockCopy& copy) override {
@@ -81,7 +80,8 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOpt
       std::make_unique<ThreadPool>(PlanWorkersHere(options.num_threads, options.numa_nodes));
   HEARTH_ASSIGN(KvMemory kv, KvMemory::Make(spec, options.kv_blocks, options.kv_code));
   HEARTH_ASSIGN(std::unique_ptr<PackedModel> packed,
-                PackedModel::Make(model, *pool, options.on_progress));
+                PackedModel::Make(model, *pool, options.on_progress, options.expert_bytes));
+  if (packed->pager() != nullptr) packed->pager()->TellTo(options.paging);
   kv.Interleave(pool->plan().memory);
   if (options.reserves_kv) HEARTH_TRY(kv.Reserve(*pool));
   return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(

@@ -24,6 +24,8 @@ struct CpuOptions {
   KvCode kv_code = KvCode::kInt16;
   bool reserves_kv = false;    // takes the memory of all blocks at once
   int max_step_tokens = 2048;  // bounds the memory of a step
+  int64_t expert_bytes = 0;    // as in BackendOptions, like the next
+  std::shared_ptr<PagingMeter> paging;
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
   PhaseTotals* phases = nullptr;  // profiles steps into this, which outlives the backend
 };

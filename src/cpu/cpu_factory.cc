@@ -43,6 +43,19 @@ std::string SlowFormatsNote(const Model& model) {
       100 * slow / all, names.c_str());
 }
 
+// What the experts take: all their bytes, or the frames that the memory allowed for them holds.
+Status PlanExperts(const Model& model, BackendPlan& plan) {
+  const PackedModel::PagedSizes sizes = PackedModel::PagedSizesOf(model);
+  plan.num_experts = sizes.experts;
+  plan.expert_layers = sizes.layers;
+  plan.resident_bytes = sizes.resident;
+  plan.frame_bytes = sizes.experts > 0 ? sizes.frame : 0;
+  if (plan.options.expert_bytes == 0) return Status();
+  HEARTH_TRY(PackedModel::CheckPaging(model, plan.options.expert_bytes));
+  plan.weight_bytes = sizes.resident + sizes.frames(plan.options.expert_bytes) * sizes.frame;
+  return Status();
+}
+
 class CpuFactory : public BackendFactory {
  public:
   std::string_view name() const override { return "cpu"; }
@@ -51,7 +64,8 @@ class CpuFactory : public BackendFactory {
     BackendOptions complete = options;
     if (complete.isa.empty()) complete.isa = NameOf(BestIsa());
     if (!IsaNamed(complete.isa)) {
-      return Error(Code::kInvalid, "--isa %s: expected scalar, avx2, avx512 or amx",
+      return Error(Code::kInvalid,
+                   "--isa %s: expected scalar, avx2, avx512 or amx",
                    Quoted(complete.isa).c_str());
     }
     if (complete.num_threads <= 0) complete.num_threads = ReadTopology().useful_threads();
@@ -63,6 +77,7 @@ class CpuFactory : public BackendFactory {
     HEARTH_ASSIGN(plan.options, Complete(options));
     plan.kv = CpuKvLayout(model.spec, options.kv_code);
     plan.weight_bytes = PackedModel::BytesFor(model);
+    HEARTH_TRY(PlanExperts(model, plan));
     plan.step_bytes = StepBytes(model.spec, options.max_step_tokens);
     plan.result_bytes = int64_t{options.max_rows} * model.spec.vocab_size * 4;
     plan.warning = SlowFormatsNote(model);
@@ -81,6 +96,8 @@ class CpuFactory : public BackendFactory {
     options.numa_nodes = plan.options.numa_nodes;
     for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
     options.kv_code = plan.kv.code;
+    options.expert_bytes = plan.options.expert_bytes;
+    options.paging = plan.options.paging;
     options.reserves_kv = plan.options.reserves_kv;
     options.max_step_tokens = plan.options.max_step_tokens;
     options.on_progress = plan.options.on_progress;

@@ -35,17 +35,18 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
   if (phases != nullptr) pool.CountTime();
 }
 
-void Forward::Run(const StepPlan& plan, std::span<float> logits) {
+Status Forward::Run(const StepPlan& plan, std::span<float> logits) {
   clock_.Enter(StepPhase::kSmall);
   PlaceTokens(plan);
   Embed(plan);
   for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
     Attention(plan, layer);
-    Ffn(layer);
+    HEARTH_TRY(Ffn(layer));
   }
   Pool(plan);
   Logits(plan, logits);
   clock_.EndStep();
+  return Status();
 }
 
 void Forward::PlaceTokens(const StepPlan& plan) {

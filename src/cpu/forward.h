@@ -31,8 +31,9 @@ class Forward {
   // `phases`, when not null, is told where the time of each step goes.
   Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv,
           PhaseTotals* phases = nullptr);
-  // The plan was checked: tokens, tables and rows are in range.
-  void Run(const StepPlan& plan, std::span<float> logits);
+  // The plan was checked: tokens, tables and rows are in range. An error when an expert that had to
+  // come from disk did not.
+  Status Run(const StepPlan& plan, std::span<float> logits);
 
  private:
   using Rows = Scratch<float>;  // [tokens, width]
@@ -47,10 +48,13 @@ class Forward {
   void Attention(const StepPlan& plan, int layer);
   void TurnAndStore(const StepPlan& plan, int layer);
   void Attend(const StepPlan& plan, int layer);
-  void Ffn(int layer);
+  Status Ffn(int layer);
   void CountExperts(int layer);
   void DenseFfn(const PackedFfn& ffn);
-  void MoeFfn(const PackedLayer& layer, RouterKind kind);
+  Status MoeFfn(int layer, RouterKind kind);
+  void RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts);
+  Status RunPagedExperts(int layer, std::span<const ExpertPager::Loaded> experts);
+  void ExpectExperts(int layer);
   void Route(const PackedLayer& layer, RouterKind kind);
   void SortByExpert(int num_experts);
   void GluAndQuantise(int rows, int d_ff, InputNeeds needs);
@@ -78,6 +82,11 @@ class Forward {
   Rows router_;                           // [tokens, n_experts padded to a panel]
   std::vector<Choice> choices_;           // [tokens, n_active_experts]
   std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
+  std::vector<int> batch_begin_;          // [n_experts]: rows of each in what runs now, or -1
+  std::vector<ExpertPager::Loaded> used_experts_;
+  Rows slot_h_;                  // [slots, d_model], where experts that read floats come in parts
+  Rows ahead_h_, ahead_router_;  // of some tokens, for the layer that comes next
+  InputBuffer ahead_act_;
   InputBuffer act_, slot_act_;
   AttendRun attend_;
   std::vector<AttendSlice> attend_slices_;

@@ -25,9 +25,20 @@ InputNeeds DownNeeds(const std::vector<PackedFfn>& ffns) {
   return needs;
 }
 
+// The places of the `count` largest of n values, in front of the others.
+std::vector<int> LargestOf(const float* row, int n, int count) {
+  std::vector<int> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  // Ties to the lower index. NaN compares false both ways, which a sort must never see.
+  const auto key = [row](int e) { return row[e] == row[e] ? row[e] : -INFINITY; };
+  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                    [&](int a, int b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+  return order;
+}
+
 }  // namespace
 
-void Forward::Ffn(int index) {
+Status Forward::Ffn(int index) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   const RouterKind router = spec_.layers[static_cast<size_t>(index)].router;
   InputNeeds needs = GateNeeds(layer.ffn);
@@ -36,9 +47,10 @@ void Forward::Ffn(int index) {
   if (router == RouterKind::kNone) {
     DenseFfn(layer.ffn[0]);
   } else {
-    MoeFfn(layer, router);
+    HEARTH_TRY(MoeFfn(index, router));
   }
   if (clock_.on()) CountExperts(index);
+  return Status();
 }
 
 void Forward::CountExperts(int index) {
@@ -102,12 +114,7 @@ void Forward::Route(const PackedLayer& layer, RouterKind kind) {
   EachToken([&](int t, int) {
     float* row = logits + int64_t{t} * padded;
     if (softmax_first) kernels_.softmax(row, n);
-    std::vector<int> order(static_cast<size_t>(n));
-    std::iota(order.begin(), order.end(), 0);
-    // Ties to the lower index. NaN compares false both ways, which a sort must never see.
-    const auto key = [row](int e) { return row[e] == row[e] ? row[e] : -INFINITY; };
-    std::partial_sort(order.begin(), order.begin() + active, order.end(),
-                      [&](int a, int b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
+    const std::vector<int> order = LargestOf(row, n, active);
     std::vector<float> weights;
     for (int i = 0; i < active; ++i) weights.push_back(row[order[static_cast<size_t>(i)]]);
     if (!softmax_first) {
@@ -135,54 +142,127 @@ void Forward::SortByExpert(int num_experts) {
   for (Choice& choice : choices_) choice.slot = next[static_cast<size_t>(choice.expert)]++;
 }
 
-void Forward::MoeFfn(const PackedLayer& layer, RouterKind kind) {
+// Inputs in the order of their experts: quantised rows, and floats for experts that read those.
+// Rows of results do not depend on what else runs with them, so experts may come in parts.
+void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts) {
   const int d = spec_.d_model, d_ff = spec_.d_ff_expert, active = spec_.n_active_experts;
-  Route(layer, kind);
-  const auto slots = static_cast<int>(choices_.size());
-  // Inputs in slot order: quantised rows, and floats for experts that read those.
+  const auto count_of = [this](int expert) {
+    const auto e = static_cast<size_t>(expert);
+    return expert_begin_[e + 1] - expert_begin_[e];
+  };
+  int rows = 0;
+  batch_begin_.assign(layer.ffn.size(), -1);
+  for (const auto& [expert, ffn] : experts) {
+    batch_begin_[static_cast<size_t>(expert)] = rows;
+    rows += count_of(expert);
+  }
   const InputNeeds needs = GateNeeds(layer.ffn);
-  slot_act_.Shape(slots, d, needs);
-  float* slot_h = Shaped(down_, slots, Padded(d));
+  slot_act_.Shape(rows, d, needs);
+  // Where all experts run together their inputs lie where their results will.
+  float* slot_h = model_.pager() == nullptr ? down_.data()
+                  : needs.floats            ? Shaped(slot_h_, rows, Padded(d))
+                                            : nullptr;
+  const auto slots = static_cast<int>(choices_.size());
   pool_.Run(slots, active, [&](Range range, int) {
     for (int i = range.begin; i < range.end; ++i) {
       const Choice& choice = choices_[static_cast<size_t>(i)];
-      const int token = i / active;
-      slot_act_.CopyRow(choice.slot, act_, token);
+      const auto e = static_cast<size_t>(choice.expert);
+      if (batch_begin_[e] < 0) continue;
+      const int row = batch_begin_[e] + choice.slot - expert_begin_[e], token = i / active;
+      slot_act_.CopyRow(row, act_, token);
       if (needs.floats) {
         std::copy_n(&h_[static_cast<size_t>(token) * static_cast<size_t>(d)], d,
-                    slot_h + int64_t{choice.slot} * Padded(d));
+                    slot_h + int64_t{row} * Padded(d));
       }
     }
   });
-  float* gate = Shaped(gate_, slots, Padded(d_ff));
-  float* up = Shaped(up_, slots, Padded(d_ff));
+  float* gate = Shaped(gate_, rows, Padded(d_ff));
+  float* up = Shaped(up_, rows, Padded(d_ff));
   const MatmulInput inputs = slot_act_.With(slot_h, Padded(d));
   matmuls_.Clear();
-  for (size_t e = 0; e < layer.ffn.size(); ++e) {
-    const int begin = expert_begin_[e], count = expert_begin_[e + 1] - begin;
-    if (count == 0) continue;
-    const PackedFfn& ffn = layer.ffn[e];
-    const MatmulInput x = inputs.Rows(begin, count);
+  for (const auto& [expert, ffn] : experts) {
+    const int begin = batch_begin_[static_cast<size_t>(expert)];
+    const MatmulInput x = inputs.Rows(begin, count_of(expert));
     const int64_t at = int64_t{begin} * Padded(d_ff);
-    matmuls_.Add({&ffn.gate, x, ffn.gate_bias, gate + at, Padded(d_ff)});
-    matmuls_.Add({&ffn.up, x, ffn.up_bias, up + at, Padded(d_ff)});
+    matmuls_.Add({&ffn->gate, x, ffn->gate_bias, gate + at, Padded(d_ff)});
+    matmuls_.Add({&ffn->up, x, ffn->up_bias, up + at, Padded(d_ff)});
   }
   clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
   clock_.Enter(StepPhase::kSmall);
-  GluAndQuantise(slots, d_ff, DownNeeds(layer.ffn));
-  float* down = Shaped(down_, slots, Padded(d));
+  GluAndQuantise(rows, d_ff, DownNeeds(layer.ffn));
   const MatmulInput hidden = slot_act_.With(gate, Padded(d_ff));
   matmuls_.Clear();
-  for (size_t e = 0; e < layer.ffn.size(); ++e) {
-    const int begin = expert_begin_[e], count = expert_begin_[e + 1] - begin;
-    if (count == 0) continue;
-    matmuls_.Add({&layer.ffn[e].down, hidden.Rows(begin, count), layer.ffn[e].down_bias,
-                  down + int64_t{begin} * Padded(d), Padded(d)});
+  for (const auto& [expert, ffn] : experts) {
+    const auto e = static_cast<size_t>(expert);
+    matmuls_.Add({&ffn->down, hidden.Rows(batch_begin_[e], count_of(expert)), ffn->down_bias,
+                  down_.data() + int64_t{expert_begin_[e]} * Padded(d), Padded(d)});
   }
   clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
   clock_.Enter(StepPhase::kSmall);
+}
+
+// Those that are in memory first, the others as they come.
+Status Forward::RunPagedExperts(int index, std::span<const ExpertPager::Loaded> experts) {
+  ExpertPager& pager = *model_.pager();
+  std::vector<int> needed;
+  for (const auto& [expert, ffn] : experts) needed.push_back(expert);
+  pager.Begin(index, needed);
+  ExpectExperts(index + 1);
+  while (true) {
+    HEARTH_ASSIGN(const std::span<const ExpertPager::Loaded> loaded, pager.Next());
+    if (loaded.empty()) return Status();
+    RunExperts(model_.layers()[static_cast<size_t>(index)], loaded);
+  }
+}
+
+// What a layer adds to a token's state is small, so the next layer's router already says from here
+// mostly what it will say (docs/machines.md). A few tokens stand for all.
+void Forward::ExpectExperts(int index) {
+  constexpr int kTokens = 8;
+  if (index >= static_cast<int>(spec_.layers.size())) return;
+  const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
+  if (layer.router.rows == 0 || !model_.pager()->IsWorthExpecting(index)) return;
+  const int d = spec_.d_model, n = spec_.n_experts, padded = Padded(n);
+  const int tokens = std::min(num_tokens_, kTokens);
+  float* h = Shaped(ahead_h_, tokens, d);
+  ahead_act_.Shape(tokens, d, NeedsOf({&layer.router}));
+  for (int i = 0; i < tokens; ++i) {
+    const int64_t token = int64_t{num_tokens_} * (i + 1) / tokens - 1;
+    kernels_.rms_norm(x_.data() + token * d, layer.ffn_norm, static_cast<float>(spec_.norm_eps), d,
+                      h + int64_t{i} * d);
+    ahead_act_.Quantise(kernels_, h + int64_t{i} * d, i);
+  }
+  float* logits = Shaped(ahead_router_, tokens, padded);
+  matmuls_.RunOne({&layer.router, ahead_act_.With(h, d), layer.router_bias, logits, padded});
+  std::vector<int> expected;
+  for (int rank = 0; rank < spec_.n_active_experts; ++rank) {
+    for (int i = 0; i < tokens; ++i) {
+      const float* row = logits + int64_t{i} * padded;
+      const int expert = LargestOf(row, n, rank + 1)[static_cast<size_t>(rank)];
+      if (std::ranges::find(expected, expert) == expected.end()) expected.push_back(expert);
+    }
+  }
+  model_.pager()->Expect(index, expected);
+}
+
+Status Forward::MoeFfn(int index, RouterKind kind) {
+  const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
+  const int d = spec_.d_model, active = spec_.n_active_experts;
+  Route(layer, kind);
+  used_experts_.clear();
+  for (size_t e = 0; e < layer.ffn.size(); ++e) {
+    if (expert_begin_[e + 1] > expert_begin_[e]) {
+      used_experts_.push_back({static_cast<int>(e), &layer.ffn[e]});
+    }
+  }
+  float* down = Shaped(down_, static_cast<int>(choices_.size()), Padded(d));
+  if (model_.pager() == nullptr) {
+    RunExperts(layer, used_experts_);
+  } else {
+    HEARTH_TRY(RunPagedExperts(index, used_experts_));
+  }
   // Experts add up in the order they were chosen, then join the residual at once.
   float* sum = Shaped(out_, num_tokens_, Padded(d));
   EachToken([&](int t, int) {
@@ -194,6 +274,7 @@ void Forward::MoeFfn(const PackedLayer& layer, RouterKind kind) {
     }
     kernels_.add_scaled(total, 1.0f, d, &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
   });
+  return Status();
 }
 
 }  // namespace hearth

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
-#include "base/byte_reader.h"
 #include "cpu/pack.h"
+#include "cpu/packed_builder.h"
+#include "cpu/packed_finder.h"
 #include "cpu/panels.h"
 #include "model/costs.h"
 #include "platform/missing.h"
@@ -17,16 +17,6 @@
 
 namespace hearth {
 namespace {
-
-int64_t VectorBytes(const MatView& vector) {
-  return vector.present() ? NumPanels(vector.cols) * kPanelRows * int64_t{sizeof(float)} : 0;
-}
-
-// Weights as a packed file has them.
-const WorkerPlan& OneNode() {
-  static const WorkerPlan plan{.cpus = {}, .first = {0, 1}, .memory = {}};
-  return plan;
-}
 
 // Calls body(part, panels, worker) until all panels of a matrix are done, those of a node by its
 // own workers, whose first touch places them where no binding does.
@@ -43,82 +33,6 @@ void EachNodesPanels(const PackedMatrix& matrix, ThreadPool& pool, F&& body) {
 }
 
 }  // namespace
-
-// Walks the weights front to back and says where each one's packed form lies. With several memory
-// nodes, each has a region of the memory, and the panels of a matrix are in order inside it.
-class PackedModel::Builder {
- public:
-  Builder(std::span<const std::byte> weights, const WorkerPlan& plan, Regions regions)
-      : plan_(plan),
-        weights_(reinterpret_cast<const uint8_t*>(weights.data())),
-        regions_(std::move(regions)),
-        used_(static_cast<size_t>(plan.num_nodes())) {}
-  virtual ~Builder() = default;
-  // A vector of one row (norm, bias, sinks) is kept as floats; everything else is a matrix.
-  const float* Vector(const MatView& vector) {
-    if (!vector.present() || !status_.ok()) return nullptr;
-    const auto* at = reinterpret_cast<const float*>(Take(VectorBytes(vector), 0));
-    status_ = DoVector(vector, at);
-    return at;
-  }
-  PackedMatrix Matrix(const MatView& matrix) {
-    PackedMatrix packed{};
-    if (!matrix.present() || !status_.ok()) return packed;
-    packed.kind = PackKindOf(matrix);
-    packed.dtype = static_cast<uint8_t>(matrix.dtype);
-    packed.rows = matrix.rows;
-    packed.cols = matrix.cols;
-    packed.panel_bytes = PanelBytesOf(matrix);
-    if (plan_.num_nodes() == 1) {
-      packed.data = Take(PackedBytes(matrix), 0);
-    } else {
-      TakeByNode(packed);
-    }
-    status_ = DoMatrix(matrix, packed);
-    return packed;
-  }
-  Status status() && { return std::move(status_); }
-  // Of matrices on several nodes; the model keeps them.
-  Addresses addresses() && { return std::move(addresses_); }
-
- protected:
-  // Where node k's panels of so many begin.
-  int edge(int panels, int node) const { return plan_.edge(panels, node); }
-  const std::vector<int64_t>& used_by_node() const { return used_; }
-  int64_t used() const { return std::accumulate(used_.begin(), used_.end(), int64_t{0}); }
-  int64_t total() const { return regions_.back(); }
-
- private:
-  virtual Status DoVector(const MatView& vector, const float* at) = 0;
-  virtual Status DoMatrix(const MatView& matrix, PackedMatrix& packed) = 0;
-  const uint8_t* Take(int64_t bytes, int node) {
-    const auto k = static_cast<size_t>(node);
-    const int64_t at = regions_[k] + used_[k];
-    used_[k] += LineUp(bytes);
-    HEARTH_CHECK(regions_[k] + used_[k] <= regions_[k + 1]);
-    return weights_ != nullptr ? weights_ + at : nullptr;
-  }
-  void TakeByNode(PackedMatrix& packed) {
-    const int panels = NumPanels(packed.rows), nodes = plan_.num_nodes();
-    auto& at = addresses_.emplace_back(new const uint8_t*[static_cast<size_t>(nodes)]);
-    for (int k = 0; k < nodes; ++k) {
-      const int64_t first = edge(panels, k);
-      const uint8_t* part = Take((edge(panels, k + 1) - first) * packed.panel_bytes, k);
-      // Where panel 0 would lie: an address to count from, never read.
-      const auto origin =
-          reinterpret_cast<uintptr_t>(part) - static_cast<uintptr_t>(first * packed.panel_bytes);
-      at[static_cast<size_t>(k)] = reinterpret_cast<const uint8_t*>(origin);
-    }
-    packed.data = at[0];
-    packed.nodes = at.get();
-  }
-  const WorkerPlan& plan_;
-  const uint8_t* weights_;
-  Regions regions_;
-  std::vector<int64_t> used_;  // by node
-  Addresses addresses_;
-  Status status_;
-};
 
 // Only adds up what the weights will take.
 class PackedModel::Counter : public Builder {
@@ -229,69 +143,6 @@ class PackedModel::Packer : public Builder {
   bool checked_ = false;
 };
 
-// Finds everything in a packed file. The hashes say that it is what was written; this does not
-// trust who wrote it.
-class PackedModel::Finder : public Builder {
- public:
-  Finder(PackedModel& packed, const PackedWeights& file, ThreadPool& pool)
-      : Builder(file.weights(), OneNode(), {0, static_cast<int64_t>(file.weights().size())}),
-        packed_(packed),
-        spills_(file.extra()),
-        pool_(pool) {}
-  Status Finish() const {
-    if (spills_.remaining() == 0) return Status();
-    return Error(Code::kCorrupt, "%zu bytes after the last spilled block", spills_.remaining());
-  }
-
- private:
-  Status DoVector(const MatView& vector, const float* at) override {
-    const bool finite =
-        std::all_of(at, at + vector.cols, [](float value) { return std::isfinite(value); });
-    return finite ? Status() : NoNumbers();
-  }
-
-  Status DoMatrix(const MatView& matrix, PackedMatrix& packed) override {
-    std::atomic<bool> sound{true};
-    pool_.Run(NumPanels(matrix.rows), 1, [&](Range range, int) {
-      if (!CheckPanels(packed, range.begin, range.end)) sound = false;
-    });
-    if (!sound) return NoNumbers();
-    return packed.kind == PackKind::kMxfp4 ? FindSpills(packed) : Status();
-  }
-
-  Status FindSpills(PackedMatrix& packed) {
-    HEARTH_ASSIGN(const uint32_t count, spills_.U32("the number of spilled blocks"));
-    HEARTH_ASSIGN(const std::span<const std::byte> bytes,
-                  spills_.Bytes(uint64_t{count} * sizeof(SpilledBlock), "spilled blocks"));
-    packed.spills = reinterpret_cast<const SpilledBlock*>(bytes.data());
-    packed.num_spills = static_cast<int>(count);
-    packed_.spans_.emplace_back(packed.spills, count);
-    const int blocks = packed.cols / kQuantBlock;
-    int64_t before = -1;
-    for (uint32_t i = 0; i < count; ++i) {
-      const SpilledBlock& spill = packed.spills[i];
-      const int64_t place = int64_t{spill.row} * blocks + spill.block;
-      const bool inside = spill.row >= 0 && spill.row < packed.rows && spill.block >= 0 &&
-                          spill.block < blocks && std::isfinite(spill.scale);
-      if (!inside || place <= before) {
-        return Error(Code::kCorrupt, "spilled block %u: row %d, block %d of %d x %d", i, spill.row,
-                     spill.block, packed.rows, blocks);
-      }
-      before = place;
-    }
-    return Status();
-  }
-
-  Status NoNumbers() const {
-    return Error(Code::kCorrupt, "NaN or infinite packed weights before byte %lld",
-                 static_cast<long long>(used()));
-  }
-
-  PackedModel& packed_;
-  ByteReader spills_;
-  ThreadPool& pool_;
-};
-
 // Copies what a packed file holds to the nodes.
 class PackedModel::Copier : public Builder {
  public:
@@ -350,19 +201,23 @@ Status PackedModel::Build(const Model& model, Builder& builder) {
     layer.router_bias = builder.Vector(w.router_bias);
     for (const FfnWeights& ffn : w.ffn) {
       PackedFfn& out = layer.ffn.emplace_back();
+      if (w.router.present()) builder.BeginExpert(static_cast<int>(layers_.size()) - 1);
       out.gate = builder.Matrix(ffn.gate);
       out.up = builder.Matrix(ffn.up);
       out.down = builder.Matrix(ffn.down);
       out.gate_bias = builder.Vector(ffn.gate_bias);
       out.up_bias = builder.Vector(ffn.up_bias);
       out.down_bias = builder.Vector(ffn.down_bias);
+      if (w.router.present()) builder.EndExpert();
     }
   }
   return std::move(builder).status();
 }
 
 Result<std::unique_ptr<PackedModel>> PackedModel::Make(const Model& model, ThreadPool& pool,
-                                                       const Progress& progress) {
+                                                       const Progress& progress,
+                                                       int64_t expert_bytes) {
+  if (expert_bytes > 0) return MakePaged(model, pool, progress, expert_bytes);
   const bool is_packed = model.file != nullptr && model.file->packed() != nullptr;
   return is_packed ? Adopt(model, pool, progress) : Pack(model, pool, progress);
 }
@@ -414,8 +269,7 @@ Status CheckChunks(const PackedWeights& file, ThreadPool& pool,
 
 }  // namespace
 
-Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, ThreadPool& pool,
-                                                        const Progress& progress) {
+Status PackedModel::CheckLayout(const Model& model) {
   const PackedWeights& file = *model.file->packed();
   if (file.layout() != kPackedLayout) {
     return Error(Code::kUnsupported,
@@ -427,10 +281,17 @@ Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, Thre
     return Error(Code::kCorrupt, "%zu bytes of packed weights, the model needs %lld",
                  file.weights().size(), static_cast<long long>(BytesFor(model)));
   }
+  return Status();
+}
+
+Result<std::unique_ptr<PackedModel>> PackedModel::Adopt(const Model& model, ThreadPool& pool,
+                                                        const Progress& progress) {
+  const PackedWeights& file = *model.file->packed();
+  HEARTH_TRY(CheckLayout(model));
   HEARTH_TRY(CheckChunks(file, pool, progress));
   std::unique_ptr<PackedModel> packed(new PackedModel(model.spec, file.weights()));
   packed->file_ = model.file;
-  Finder finder(*packed, file, pool);
+  Finder finder(*packed, file.weights(), file.extra(), pool);
   HEARTH_TRY(packed->Build(model, finder));
   HEARTH_TRY(finder.Finish());
   if (pool.plan().num_nodes() > 1) return Spread(model, *packed, pool);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/quantize.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "platform/file.h"
+#include "platform/memory.h"
 #include "quantize/encode.h"
 #include "tensor/quant.h"
+#include "weights/gguf_file.h"
 #include "weights/gguf_writer.h"
 
 namespace hearth {
@@ -76,19 +81,60 @@ Loss EncodeRows(const Rows& rows, int64_t first, int64_t count, int64_t step, DT
   return sum;
 }
 
+// Where the new file goes.
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual Status Begin(uint64_t num_bytes) = 0;
+  virtual Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) = 0;
+  virtual Status End() { return Status(); }
+};
+
+class FileOutput : public Output {
+ public:
+  explicit FileOutput(std::string path) : path_(std::move(path)) {}
+  Status Begin(uint64_t num_bytes) override {
+    HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path_, num_bytes));
+    draft_.emplace(std::move(draft));
+    return Status();
+  }
+  Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
+    return draft_->WriteAt(offset, bytes);
+  }
+  Status End() override { return draft_->Keep(); }
+
+ private:
+  std::string path_;
+  std::optional<DraftFile> draft_;
+};
+
+class MemoryOutput : public Output {
+ public:
+  Status Begin(uint64_t num_bytes) override {
+    HEARTH_ASSIGN(LargeBuffer made, LargeBuffer::Make(num_bytes));
+    buffer.emplace(std::move(made));
+    return Status();
+  }
+  Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
+    std::ranges::copy(bytes, buffer->bytes().begin() + static_cast<std::ptrdiff_t>(offset));
+    return Status();
+  }
+  std::optional<LargeBuffer> buffer;
+};
+
 class Quantizer {
  public:
   Quantizer(const WeightFile& in, const Target& target, ThreadPool& pool)
       : in_(in), target_(target), pool_(pool) {}
 
   Status Choose();
-  Result<std::vector<TensorOutcome>> Write(const std::string& path,
+  Result<std::vector<TensorOutcome>> Write(Output& output,
                                            const std::function<void(uint64_t, uint64_t)>& progress);
 
  private:
   bool Changes(size_t i) const { return choices_[i].dtype != shapes_[i].dtype; }
   GgufKeys Keys() const;
-  Result<Loss> WriteTensor(size_t i, const GgufOutTensor& out, DraftFile& draft) const;
+  Result<Loss> WriteTensor(size_t i, const GgufOutTensor& out, Output& output) const;
 
   const WeightFile& in_;
   const Target& target_;
@@ -148,10 +194,10 @@ GgufKeys Quantizer::Keys() const {
   return keys;
 }
 
-Result<Loss> Quantizer::WriteTensor(size_t i, const GgufOutTensor& out, DraftFile& draft) const {
+Result<Loss> Quantizer::WriteTensor(size_t i, const GgufOutTensor& out, Output& output) const {
   const TensorView& tensor = in_.tensors()[i].tensor;
   if (!Changes(i)) {
-    HEARTH_TRY(draft.WriteAt(out.offset, tensor.bytes));
+    HEARTH_TRY(output.WriteAt(out.offset, tensor.bytes));
     return Loss{};
   }
   const Rows rows = RowsOf(tensor);
@@ -164,14 +210,14 @@ Result<Loss> Quantizer::WriteTensor(size_t i, const GgufOutTensor& out, DraftFil
     sum.Add(EncodeRows(rows, first, count, 1, out.dtype, pool_, slice));
     // Values that the new format cannot say would have become infinite.
     HEARTH_TRY(CheckBlocks(out.dtype, slice).Within(out.name));
-    HEARTH_TRY(draft.WriteAt(out.offset + static_cast<uint64_t>(first * row_bytes), slice));
+    HEARTH_TRY(output.WriteAt(out.offset + static_cast<uint64_t>(first * row_bytes), slice));
   }
   in_.Release(tensor.bytes, false);
   return sum;
 }
 
 Result<std::vector<TensorOutcome>> Quantizer::Write(
-    const std::string& path, const std::function<void(uint64_t, uint64_t)>& progress) {
+    Output& output, const std::function<void(uint64_t, uint64_t)>& progress) {
   std::vector<GgufOutTensor> tensors;
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const TensorView& tensor = in_.tensors()[i].tensor;
@@ -182,11 +228,11 @@ Result<std::vector<TensorOutcome>> Quantizer::Write(
     tensors.push_back({shapes_[i].name, choices_[i].dtype, tensor.rank, tensor.shape, bytes, 0});
   }
   const GgufLayout layout = LayOutGguf(Keys(), tensors);
-  HEARTH_ASSIGN(DraftFile draft, DraftFile::Create(path, layout.file_bytes));
-  HEARTH_TRY(draft.WriteAt(0, std::as_bytes(std::span(layout.head))));
+  HEARTH_TRY(output.Begin(layout.file_bytes));
+  HEARTH_TRY(output.WriteAt(0, std::as_bytes(std::span(layout.head))));
   std::vector<TensorOutcome> outcomes;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    HEARTH_ASSIGN(const Loss loss, WriteTensor(i, tensors[i], draft));
+    HEARTH_ASSIGN(const Loss loss, WriteTensor(i, tensors[i], output));
     outcomes.push_back({shapes_[i].name, shapes_[i].dtype, choices_[i].dtype,
                         in_.tensors()[i].tensor.bytes.size(), tensors[i].bytes, loss.relative(),
                         choices_[i].why});
@@ -196,24 +242,78 @@ Result<std::vector<TensorOutcome>> Quantizer::Write(
   const uint64_t end = tensors.empty() ? 0 : tensors.back().offset + tensors.back().bytes;
   if (end > 0 && end < layout.file_bytes) {
     const std::vector<std::byte> zeros(layout.file_bytes - end);
-    HEARTH_TRY(draft.WriteAt(end, zeros));
+    HEARTH_TRY(output.WriteAt(end, zeros));
   }
-  HEARTH_TRY(draft.Keep());
+  HEARTH_TRY(output.End());
   return outcomes;
 }
+
+Status CheckInput(const WeightFile& in) {
+  if (in.metadata() != nullptr && in.packed() == nullptr) return Status();
+  return Error(Code::kInvalid,
+               "expected a GGUF file: quantize reads neither packed files nor safetensors");
+}
+
+// Weights in memory, seen as the file that they would be. What was copied from it is given back,
+// and is zeros afterwards.
+class QuantizedWeights : public WeightFile {
+ public:
+  QuantizedWeights(LargeBuffer bytes, std::unique_ptr<WeightFile> inner)
+      : bytes_(std::move(bytes)), inner_(std::move(inner)) {}
+  WeightFormat format() const override { return inner_->format(); }
+  Result<TensorView> Find(std::string_view name) const override { return inner_->Find(name); }
+  bool Has(std::string_view name) const override { return inner_->Has(name); }
+  const std::vector<NamedTensor>& tensors() const override { return inner_->tensors(); }
+  uint64_t file_bytes() const override { return inner_->file_bytes(); }
+  int num_shards() const override { return 1; }
+  const GgufMetadata* metadata() const override { return inner_->metadata(); }
+  const Json* config() const override { return inner_->config(); }
+  std::vector<ShardBytes> shards() const override { return {{"quantized", bytes_.bytes()}}; }
+  void Release(std::span<const std::byte> bytes, bool) const override {
+    constexpr uintptr_t kPage = 4096;  // inwards: a neighbour's bytes must stay
+    const auto from = reinterpret_cast<uintptr_t>(bytes.data());
+    const uintptr_t begin = (from + kPage - 1) / kPage * kPage;
+    const uintptr_t end = (from + bytes.size()) / kPage * kPage;
+    if (begin < end) {
+      static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+    }
+  }
+
+ private:
+  LargeBuffer bytes_;
+  std::unique_ptr<WeightFile> inner_;
+};
 
 }  // namespace
 
 Result<std::vector<TensorOutcome>> QuantizeFile(
     const WeightFile& in, const Target& target, const std::string& out, ThreadPool& pool,
     const std::function<void(uint64_t done, uint64_t total)>& progress) {
-  if (in.metadata() == nullptr || in.packed() != nullptr) {
+  HEARTH_TRY(CheckInput(in));
+  Quantizer quantizer(in, target, pool);
+  HEARTH_TRY(quantizer.Choose());
+  FileOutput output(out);
+  return quantizer.Write(output, progress);
+}
+
+Result<QuantizedModel> QuantizeToMemory(
+    const WeightFile& in, const Target& target, ThreadPool& pool,
+    const std::function<void(uint64_t done, uint64_t total)>& progress) {
+  HEARTH_TRY(CheckInput(in));
+  for (const auto& [name, tensor] : in.tensors()) {
+    if (tensor.rank < 2 || BitsPerValue(tensor.dtype) >= 16) continue;
     return Error(Code::kInvalid,
-                 "expected a GGUF file: quantize reads neither packed files nor safetensors");
+                 "%.*s is %s already; only weights in F32, F16 or BF16 are quantized while loading",
+                 static_cast<int>(name.size()), name.data(), NameOf(tensor.dtype));
   }
   Quantizer quantizer(in, target, pool);
   HEARTH_TRY(quantizer.Choose());
-  return quantizer.Write(out, progress);
+  MemoryOutput output;
+  QuantizedModel out;
+  HEARTH_ASSIGN(out.outcomes, quantizer.Write(output, progress));
+  HEARTH_ASSIGN(std::unique_ptr<WeightFile> inner, OpenGgufBytes(output.buffer->bytes()));
+  out.file = std::make_unique<QuantizedWeights>(*std::move(output.buffer), std::move(inner));
+  return out;
 }
 
 }  // namespace hearth

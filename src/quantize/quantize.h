@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,16 @@ struct TensorOutcome {
 // the number of threads. `progress` may be empty.
 Result<std::vector<TensorOutcome>> QuantizeFile(
     const WeightFile& in, const Target& target, const std::string& out, ThreadPool& pool,
+    const std::function<void(uint64_t done, uint64_t total)>& progress);
+
+// The same in memory, seen as the file would be: for who quantizes while loading. kInvalid for
+// weights with fewer than 16 bits: what was quantized once is used as it is.
+struct QuantizedModel {
+  std::unique_ptr<WeightFile> file;
+  std::vector<TensorOutcome> outcomes;
+};
+Result<QuantizedModel> QuantizeToMemory(
+    const WeightFile& in, const Target& target, ThreadPool& pool,
     const std::function<void(uint64_t done, uint64_t total)>& progress);
 
 }  // namespace hearth

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -107,6 +108,35 @@ TEST(Quantize, IsTheSameOnAnyNumberOfThreads) {
   auto first = ReadTextFile(one.path(), 1 << 24), second = ReadTextFile(three.path(), 1 << 24);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(*first, *second);
+}
+
+TEST(Quantize, InMemoryItIsTheFileByteForByte) {
+  const std::string source = Source();
+  for (const char* to : {"int8", "int4"}) {
+    const Attempt run;
+    ASSERT_TRUE(run.Quantize(source, to).ok());
+    auto written = OpenGguf(run.path());
+    ASSERT_TRUE(written.ok()) << written.status().message();
+    auto in = OpenGgufBytes(AsBytes(source));
+    ThreadPool pool(2);
+    auto loaded = QuantizeToMemory(**in, *ParseTarget(to), pool, {});
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    const auto want = (*written)->shards(), found = loaded->file->shards();
+    ASSERT_EQ(want.size(), 1u);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_TRUE(std::ranges::equal(want[0].bytes, found[0].bytes)) << to;
+    EXPECT_EQ(loaded->file->tensors()[0].tensor.dtype,
+              std::string_view(to) == "int8" ? DType::kQ8_0 : DType::kQ4_K);
+    // What was copied goes, and its neighbours stay.
+    const std::span<const std::byte> first = loaded->file->tensors()[0].tensor.bytes;
+    loaded->file->Release(first, true);
+    EXPECT_TRUE(std::ranges::equal((*written)->tensors()[1].tensor.bytes,
+                                   loaded->file->tensors()[1].tensor.bytes));
+    // Once is enough.
+    auto twice = QuantizeToMemory(**written, *ParseTarget("int4"), pool, {});
+    EXPECT_EQ(twice.status().code(), Code::kInvalid);
+    EXPECT_NE(twice.status().message().find("already"), std::string::npos);
+  }
 }
 
 TEST(Quantize, RefusesWhatIsNoNumberAndWritesNothing) {

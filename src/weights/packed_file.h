@@ -39,15 +39,20 @@ class PackedFile final : public WeightFile, public PackedWeights {
   const Json* config() const override { return inner_->config(); }
   std::vector<ShardBytes> shards() const override { return {}; }
   const PackedWeights* packed() const override { return this; }
-  void Release(std::span<const std::byte>, bool) const override {}
+  void Release(std::span<const std::byte> bytes, bool from_cache) const override {
+    if (map_) map_->Release(bytes, from_cache);
+  }
 
   uint32_t layout() const override { return header_.layout; }
+  std::string path() const override { return map_ ? path_ : ""; }
+  uint64_t weights_offset() const override { return header_.weights_offset; }
   std::span<const std::byte> weights() const override {
     return bytes_.subspan(header_.weights_offset, header_.weights_bytes);
   }
   std::span<const std::byte> extra() const override {
     return bytes_.subspan(header_.weights_offset + header_.weights_bytes, header_.extra_bytes);
   }
+  uint64_t chunk_bytes() const override { return PackedFormat::kChunkBytes; }
   int num_chunks() const override;
   Status CheckChunk(int chunk) const override;
 

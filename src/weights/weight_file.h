@@ -36,10 +36,14 @@ class PackedWeights {
   virtual ~PackedWeights() = default;
   virtual uint32_t layout() const = 0;  // which arrangement; the backend knows
   virtual std::span<const std::byte> weights() const = 0;
+  // Where they lie on disk, for who reads them there; empty when they are in no file.
+  virtual std::string path() const = 0;
+  virtual uint64_t weights_offset() const = 0;
   // What else the backend keeps; only it knows what the bytes mean.
   virtual std::span<const std::byte> extra() const = 0;
   // Both lie in chunks that have a hash each. Nothing was compared yet; kCorrupt names the file,
   // the chunk and both hashes.
+  virtual uint64_t chunk_bytes() const = 0;
   virtual int num_chunks() const = 0;
   virtual Status CheckChunk(int chunk) const = 0;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -54,6 +55,12 @@ class BitwiseRuns {
     }
     return size;
   }
+  // From now on experts come from the model's packed file, into so much memory.
+  void PageExperts(int64_t expert_bytes, std::shared_ptr<PagingMeter> meter) {
+    expert_bytes_ = expert_bytes;
+    meter_ = std::move(meter);
+  }
+  const Model& model() const { return model_; }
   int Pick(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
 
  private:
@@ -73,6 +80,8 @@ class BitwiseRuns {
     options.kv_blocks = {size * MaxBlocks()};
     options.kv_code = kv_code_;
     options.max_step_tokens = 1 << 16;
+    options.expert_bytes = expert_bytes_;
+    options.paging = meter_;
     return MakeCpuBackend(model_, options);
   }
 
@@ -177,6 +186,8 @@ class BitwiseRuns {
   std::mt19937 random_;
   Model model_;
   KvCode kv_code_;
+  int64_t expert_bytes_ = 0;
+  std::shared_ptr<PagingMeter> meter_;
   std::vector<Sequence> sequences_;
 };
 

@@ -80,6 +80,7 @@ struct ServerMetrics::Impl {
   std::function<HostCounts()> models HEARTH_GUARDED_BY(mu);
   std::function<uint64_t()> num_lost_lines HEARTH_GUARDED_BY(mu);
   std::function<TraceCounts()> traces HEARTH_GUARDED_BY(mu);
+  std::function<PagingState()> paging HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
@@ -229,6 +230,7 @@ void ServerMetrics::Impl::AddProcess(MetricFamilies& out) const {
   out.Counter("hearth_worker_restarts_total", "Times that a new process took over from a dead one.",
               static_cast<double>(facts.worker.num_restarts));
   const MutexLock lock(mu);
+  if (paging) AddPagingFamilies(paging(), out);
   if (traces) {
     const TraceCounts counts = traces();
     out.Counter("hearth_trace_spans_sent_total", "Spans that the trace collector accepted.",
@@ -334,8 +336,19 @@ void ServerMetrics::WatchTraces(std::function<TraceCounts()> counts) {
   impl_->traces = std::move(counts);
 }
 
+void ServerMetrics::WatchPaging(std::function<PagingState()> state) {
+  const MutexLock lock(impl_->mu);
+  impl_->paging = std::move(state);
+}
+
+PagingState ServerMetrics::paging() const {
+  const MutexLock lock(impl_->mu);
+  return impl_->paging ? impl_->paging() : PagingState();
+}
+
 void ServerMetrics::ForgetListeners() {
   const MutexLock lock(impl_->mu);
+  impl_->paging = nullptr;
   impl_->traces = nullptr;
   impl_->num_lost_lines = nullptr;
   impl_->listeners.clear();
