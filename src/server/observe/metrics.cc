@@ -80,11 +80,14 @@ struct ServerMetrics::Impl {
   std::function<HostCounts()> models HEARTH_GUARDED_BY(mu);
   std::function<uint64_t()> num_lost_lines HEARTH_GUARDED_BY(mu);
   std::function<TraceCounts()> traces HEARTH_GUARDED_BY(mu);
+  std::function<KvEventCounts()> events HEARTH_GUARDED_BY(mu);
+  std::function<BatchCounts()> batches HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
   void AddKeys(MetricFamilies& out) const;
   void AddStore(MetricFamilies& out) const;
+  void AddFleet(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
   void AddProcess(MetricFamilies& out) const;
   void AddEnds(MetricFamilies& out) const;
@@ -212,6 +215,12 @@ void ServerMetrics::Impl::AddStore(MetricFamilies& out) const {
               static_cast<double>(counts.failures));
 }
 
+void ServerMetrics::Impl::AddFleet(MetricFamilies& out) const {
+  const MutexLock lock(mu);
+  if (events) AddKvEvents(events(), out);
+  if (batches) AddBatches(batches(), out);
+}
+
 void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
   out.Gauges("hearth_build_info", "Always 1; the labels say what runs.",
              {{{{"version", facts.version}, {"isa", facts.isa}, {"numerics", facts.numerics}}, 1}});
@@ -334,8 +343,20 @@ void ServerMetrics::WatchTraces(std::function<TraceCounts()> counts) {
   impl_->traces = std::move(counts);
 }
 
+void ServerMetrics::WatchEvents(std::function<KvEventCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->events = std::move(counts);
+}
+
+void ServerMetrics::WatchBatches(std::function<BatchCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->batches = std::move(counts);
+}
+
 void ServerMetrics::ForgetListeners() {
   const MutexLock lock(impl_->mu);
+  impl_->events = nullptr;
+  impl_->batches = nullptr;
   impl_->traces = nullptr;
   impl_->num_lost_lines = nullptr;
   impl_->listeners.clear();
@@ -378,6 +399,7 @@ std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) con
   impl_->AddKeys(families);
   impl_->AddEnds(families);
   impl_->AddStore(families);
+  impl_->AddFleet(families);
   if (const auto counts = models()) AddModels(*counts, families);
   if (const auto counts = account_counts()) AddAccounts(*counts, families);
   std::ostringstream out;

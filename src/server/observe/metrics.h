@@ -16,6 +16,7 @@
 #include "server/access/account.h"
 #include "server/access/rate_limiter.h"
 #include "server/models/model_host.h"
+#include "server/observe/fleet_families.h"
 #include "server/observe/worker_facts.h"
 #include "server/turns/exchange.h"
 #include "server/turns/response_store.h"
@@ -52,6 +53,10 @@ class ServerMetrics {
     uint64_t sent = 0, dropped = 0;
   };
   void WatchTraces(std::function<TraceCounts()> counts);
+  // The same for cached blocks that routers are told of.
+  void WatchEvents(std::function<KvEventCounts()> counts);
+  // The same for batch jobs.
+  void WatchBatches(std::function<BatchCounts()> counts);
   void ForgetListeners();
   std::optional<HostCounts> models() const;  // none: one model is served
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.
