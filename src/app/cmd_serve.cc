@@ -85,6 +85,7 @@ struct Served {
   std::unique_ptr<TraceExporter> exporter;
   std::unique_ptr<Tracer> tracer;
   std::unique_ptr<TurnObserver> ends;
+  std::unique_ptr<ZmqPublisher> events;  // null: nobody is told; before the engine that tells it
   // Either one model, or several.
   std::unique_ptr<LoadedModel> model;
   std::unique_ptr<OfferOpener> opener;
@@ -130,7 +131,9 @@ Result<Offers> OffersOf(const ServeFlags& flags) {
 // Of several those that are pinned are loaded now, the others when somebody asks.
 Status OpenModels(const ServeFlags& flags, const Offers& offers, Served& served) {
   if (flags.has_one()) {
-    HEARTH_ASSIGN(served.model, OpenServed(offers.specs.front()));
+    ServedSpec spec = offers.specs.front();
+    if (served.events != nullptr) spec.engine.watch = &served.events->watch();
+    HEARTH_ASSIGN(served.model, OpenServed(spec));
     return Status();
   }
   served.opener = std::make_unique<OfferOpener>(offers.specs, offers.host.budget_bytes);
@@ -199,6 +202,8 @@ Status ListenForControl(const ServeFlags& flags, Served& served) {
   if (served.models != nullptr) {
     served.metrics->WatchModels([&models = *served.models] { return models.counts(); });
   }
+  if (served.events != nullptr) WatchEvents(*served.events, *served.metrics);
+  if (served.batches != nullptr) WatchBatches(*served.batches, *served.metrics);
   served.metrics->AddListener("api", [&server = *served.server] { return server.counts(); });
   if (flags.control_port < 0) return Status();
   Router router;
@@ -343,6 +348,19 @@ int WaitForEnd(const ServeFlags& flags, Served& served) {
   }
 }
 
+// What runs gets its time, then nothing asks what goes away.
+void Finish(const ServeFlags& flags, Served& served) {
+  if (served.batches != nullptr) served.batches->Stop();
+  served.server->Drain();
+  const auto bound_us = static_cast<int64_t>(flags.drain_s * 1e6);
+  if (served.model != nullptr) served.model->engine().Drain(bound_us);
+  if (served.models != nullptr) served.models->Drain(bound_us);
+  // The last bytes are in their queues; sockets that take them get a moment.
+  served.service->WaitUntilDone(std::chrono::seconds(2));
+  TellPaging(*flags.engine.hardware.paging.meter);
+  served.metrics->ForgetListeners();
+}
+
 ServePaths PathsOf(const ServeFlags& flags, const Offers& offers) {
   ServePaths paths;
   for (const ServedSpec& spec : offers.specs) paths.models.push_back(spec.path);
@@ -350,12 +368,12 @@ ServePaths PathsOf(const ServeFlags& flags, const Offers& offers) {
   paths.certificate = flags.certificate;
   paths.private_key = flags.private_key;
   paths.responses = flags.responses_path;
-  paths.batches = flags.batches.path;
+  if (!flags.batches.is_remote()) paths.batches = flags.batches.path;
   paths.log = flags.log_path;
   paths.unix_socket = flags.http.unix_path;
   paths.state = CacheFolders(flags.engine.cache);
   paths.folders = CacheReads(flags.engine.cache);
-  if (!flags.trace_url.empty()) {  // for its name
+  if (!flags.trace_url.empty() || flags.batches.is_remote()) {  // for their names
     for (const char* file : {"/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"}) {
       paths.folders.push_back(file);
     }
@@ -389,6 +407,7 @@ Status Serve(ServeFlags flags) {
   HEARTH_TRY(TryListening(flags, *life));
   // Before the model, which may take a minute to load.
   HEARTH_ASSIGN(served.agent, AgentCheck::Listen(flags.agent, flags.http));
+  HEARTH_ASSIGN(served.events, OpenEvents(flags.events, flags.has_one()));
   HEARTH_ASSIGN(served.responses, ResponseStore::Open(flags.responses_path));
   HEARTH_ASSIGN(served.batches, OpenBatches(flags.batches));
   HEARTH_TRY(OpenModels(flags, offers, served));
@@ -399,27 +418,24 @@ Status Serve(ServeFlags flags) {
           : std::make_unique<TurnService>(*served.models, options);
   HEARTH_TRY(Listen(flags, served));
   HEARTH_TRY(ListenForControl(flags, served));
-  // Connections to a shared cache and to a collector are made anew whenever they break.
-  const bool connects = !flags.engine.cache.servers.empty() || !flags.trace_url.empty();
+  // Connections to a shared cache, a database and a collector are made anew whenever they break.
+  const bool connects =
+      !flags.engine.cache.servers.empty() || !flags.trace_url.empty() || flags.batches.is_remote();
   HEARTH_TRY(ConfineCalls(flags.confine, {.may_connect = connects}));
   life->Ready([snapshot = served.snapshot()] { return snapshot()->is_stalled; });
   SayWhere(flags, served);
   if (served.agent != nullptr) served.agent->Start(served.snapshot(), *life);
+  if (served.events != nullptr) {
+    StartEvents(*served.events, flags.events,
+                {flags.http.host, served.server->port(), served.model->model().name});
+  }
   const int signal = WaitForEnd(flags, served);
   std::fprintf(stderr,
                "%s: shutting down; waiting up to %g s for running requests (a second signal stops "
                "them at once)\n",
                strsignal(signal), flags.life.notice_s + flags.drain_s);
   life->BeginDrain(flags.drain_s);
-  if (served.batches != nullptr) served.batches->Stop();
-  served.server->Drain();
-  const auto bound_us = static_cast<int64_t>(flags.drain_s * 1e6);
-  if (served.model != nullptr) served.model->engine().Drain(bound_us);
-  if (served.models != nullptr) served.models->Drain(bound_us);
-  // The last bytes are in their queues; sockets that take them get a moment.
-  served.service->WaitUntilDone(std::chrono::seconds(2));
-  TellPaging(*flags.engine.hardware.paging.meter);
-  served.metrics->ForgetListeners();
+  Finish(flags, served);
   life->Forget();
   return Status();
 }

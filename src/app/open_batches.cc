@@ -2,6 +2,8 @@
 #include "app/open_batches.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <variant>
 
@@ -13,19 +15,30 @@ namespace hearth {
 
 void AddBatchOptions(CLI::App& sub, BatchFlags& flags) {
   sub.add_option("--batches", flags.path,
-                 "File for uploaded files and batch jobs, created if missing; default: none, and "
-                 "/v1/files and /v1/batches are refused");
+                 "File for uploaded files and batch jobs, created if missing, or a postgresql:// "
+                 "URL that several replicas share; default: none, and /v1/files and /v1/batches "
+                 "are refused")
+      ->option_text("FILE|URL");
   sub.add_option("--batch-concurrency", flags.max_in_flight,
                  "Maximum number of batch lines running at a time; they give way to all other "
                  "requests")
       ->check(Between(1, 256))
       ->capture_default_str();
+  sub.add_option(
+         "--batch-lease", flags.lease_s,
+         "Time after which other replicas run the batch lines of one that died, in seconds; "
+         "with a postgresql:// URL")
+      ->check(Between(2, 3600))
+      ->capture_default_str();
 }
 
 Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags) {
   if (flags.path.empty()) return std::unique_ptr<BatchOffice>();
-  HEARTH_ASSIGN(std::unique_ptr<BatchStore> store, BatchStore::Open(flags.path));
+  BatchQuota quota;
+  quota.claim_s = flags.lease_s;
+  HEARTH_ASSIGN(std::unique_ptr<BatchStore> store, BatchStore::Open(flags.path, quota));
   BatchOptions options;
+  options.renew_every = std::chrono::milliseconds(flags.lease_s * 1000 / 3);
   options.max_in_flight = flags.max_in_flight;
   return std::make_unique<BatchOffice>(std::move(store), options);
 }
@@ -38,6 +51,19 @@ void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dia
     const auto* match = std::get_if<Router::Match>(&found);
     HEARTH_CHECK(match != nullptr);  // endpoints are checked when a batch is made
     match->route->handler(std::move(request), std::move(reply));
+  });
+}
+
+void WatchBatches(const BatchOffice& office, ServerMetrics& metrics) {
+  metrics.WatchBatches([&office] {
+    const BatchRunner::Counts from = office.counts();
+    BatchCounts counts;
+    counts.jobs = from.store.jobs;
+    counts.running = from.running;
+    counts.waiting = std::max<int64_t>(0, from.store.unanswered - from.running);
+    counts.completed = from.completed;
+    counts.failed = from.failed;
+    return counts;
   });
 }
 

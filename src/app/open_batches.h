@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "batch/batch_office.h"
+#include "server/observe/metrics.h"
 #include "server/turns/dialect.h"
 #include "server/turns/turn_service.h"
 namespace CLI {
@@ -14,8 +15,11 @@ class App;
 namespace hearth {
 
 struct BatchFlags {
-  std::string path;  // empty: none
+  std::string path;  // a file, or a postgresql:// URL; empty: none
   int max_in_flight = 8;
+  int lease_s = 30;
+
+  bool is_remote() const { return IsPostgresUrl(path); }
 };
 void AddBatchOptions(CLI::App& sub, BatchFlags& flags);
 
@@ -23,5 +27,7 @@ void AddBatchOptions(CLI::App& sub, BatchFlags& flags);
 Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags);
 // Lines go the way of all requests. `service` outlives the office.
 void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects);
+
+void WatchBatches(const BatchOffice& office, ServerMetrics& metrics);
 
 }  // namespace hearth

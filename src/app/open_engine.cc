@@ -69,6 +69,7 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   scheduler.itl_target_us = static_cast<int64_t>(flags.itl_target_ms * 1000);
   plan.engine.admission.max_requests = flags.max_queued;
   plan.engine.kv.key_seed = KeySeed(plan.backend.kv);
+  plan.engine.kv.watch = flags.watch;
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include "app/open_tier.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "kv/block_watch.h"
 #include "model/model.h"
 namespace hearth {
 
@@ -24,6 +25,7 @@ struct EngineFlags {
   double itl_target_ms = 200;  // the longest step while somebody listens
   double stall_s = 30;         // a step that takes longer, and much longer than usual, is a stall
   CacheFlags cache;
+  BlockWatch* watch = nullptr;  // no flag of its own: hears of cached blocks, outlives the engine
 };
 
 // What of the model a step's time depends on.

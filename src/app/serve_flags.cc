@@ -199,6 +199,7 @@ void AddServeOptions(CLI::App& sub, ServeFlags& flags) {
   AddCacheOptions(sub, flags.engine.cache);
   AddLifeOptions(sub, flags.life);
   AddAgentOptions(sub, flags.agent);
+  AddEventOptions(sub, flags.events);
   sub.add_option("--drain", flags.drain_s,
                  "Time that running replies get to finish at shutdown, in seconds")
       ->check(Between(0.0, 3600.0))

@@ -7,6 +7,7 @@
 
 #include "app/agent_check.h"
 #include "app/confine_serve.h"
+#include "app/kv_events.h"
 #include "app/model_offers.h"
 #include "app/open_batches.h"
 #include "app/serve_life.h"
@@ -42,6 +43,7 @@ struct ServeFlags {
   UnknownFields unknown_fields = UnknownFields::kRefuse;
   int overload_status = 429;
   AgentFlags agent;
+  EventFlags events;
   BatchFlags batches;
 
   // One that is named is loaded before the server listens, and stays; others come and go.

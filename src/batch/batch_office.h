@@ -19,6 +19,7 @@ class BatchOffice final : public BatchDesk {
   void Start(BatchSend send) { runner_.Start(std::move(send)); }
   // Lines that run are given up: they are run again when the next process starts.
   void Stop() { runner_.Stop(); }
+  BatchRunner::Counts counts() const { return runner_.counts(); }
 
   ApiResult<Json> AddFile(const std::string& tenant, NewFile file) override;
   ApiResult<Json> FindFile(const std::string& tenant, const std::string& id) override;

@@ -37,6 +37,7 @@ struct BatchRunner::Shared {
   CondVar news;
   std::deque<Answer> answers HEARTH_GUARDED_BY(mu);
   bool is_woken HEARTH_GUARDED_BY(mu) = false, is_stopping HEARTH_GUARDED_BY(mu) = false;
+  Counts counts HEARTH_GUARDED_BY(mu);
 };
 
 // Where the API answers a line: nothing is streamed, so there is one answer, or none.
@@ -143,6 +144,8 @@ void BatchRunner::Stop() {
   }
   if (thread_.joinable()) thread_.join();
   for (auto& [id, job] : jobs_) Leave(job);
+  // What was begun is others' to run, at once. Without that they wait for the claims to end.
+  if (!jobs_.empty()) (void)store_.DropClaims().ok();
   jobs_.clear();
 }
 
@@ -194,15 +197,18 @@ Status BatchRunner::TakeAnswers() {
       answer = shared_->answers.front();
     }
     const LineFate fate = FateOf(answer.status, answer.body, answer.headers);
-    if (!fate.is_again) {
-      HEARTH_TRY(store_
-                     .PutResult(answer.batch, answer.number, fate.is_error,
-                                ResultLine(answer.custom_id, NewId(), answer.status, answer.body))
-                     .status());
+    bool is_first = false;
+    if (fate.is_again) {
+      HEARTH_TRY(store_.GiveBack(answer.batch, answer.number));
+    } else {
+      HEARTH_ASSIGN(is_first, store_.PutResult(answer.batch, answer.number, fate.is_error,
+                                               ResultLine(answer.custom_id, NewId(), answer.status,
+                                                          answer.body)));
     }
     {
       const MutexLock lock(shared_->mu);
       shared_->answers.pop_front();
+      if (is_first) ++(fate.is_error ? shared_->counts.failed : shared_->counts.completed);
     }
     const auto job = jobs_.find(answer.batch);
     if (job == jobs_.end()) continue;
@@ -215,11 +221,44 @@ Status BatchRunner::TakeAnswers() {
   }
 }
 
+BatchRunner::Counts BatchRunner::counts() const {
+  const MutexLock lock(shared_->mu);
+  return shared_->counts;
+}
+
+Status BatchRunner::Renew() {
+  const Time now = Steady::now();
+  if (now - renewed_at_ < options_.renew_every) return Status();
+  for (const auto& [id, job] : jobs_) {
+    std::vector<int64_t> numbers;
+    for (const auto& [number, reply] : job.running) numbers.push_back(number);
+    if (!numbers.empty()) HEARTH_TRY(store_.RenewClaims(id, numbers));
+  }
+  renewed_at_ = now;
+  return Status();
+}
+
+Status BatchRunner::Count() {
+  const Time now = Steady::now();
+  const bool is_due = now - counted_at_ >= options_.count_every;
+  JobCounts counted;
+  if (is_due) {
+    HEARTH_ASSIGN(counted, store_.Count());
+    counted_at_ = now;
+  }
+  const MutexLock lock(shared_->mu);
+  if (is_due) shared_->counts.store = std::move(counted);
+  shared_->counts.running = num_running_;
+  return Status();
+}
+
 Status BatchRunner::Look() {
+  HEARTH_TRY(Renew());
   HEARTH_TRY(TakeAnswers());
   const int64_t now = now_s();
   HEARTH_TRY(store_.DeleteExpired(now));
   HEARTH_ASSIGN(std::vector<BatchRow> batches, store_.Unfinished());
+  LeaveOthers(batches);
   for (const BatchRow& batch : batches) {
     if (batch.status == "validating") HEARTH_TRY(Validate(batch));
   }
@@ -236,7 +275,18 @@ Status BatchRunner::Look() {
     }
   }
   for (const BatchRow& batch : batches) HEARTH_TRY(EndIfDone(batch, jobs_[batch.id]));
-  return Status();
+  return Count();
+}
+
+// Jobs that another process has ended meanwhile.
+void BatchRunner::LeaveOthers(const std::vector<BatchRow>& unfinished) {
+  std::erase_if(jobs_, [&](auto& each) {
+    const auto& [id, job] = each;
+    const bool goes_on =
+        std::ranges::any_of(unfinished, [&](const BatchRow& batch) { return batch.id == id; });
+    if (!goes_on) Leave(job);
+    return !goes_on && job.running.empty();
+  });
 }
 
 Status BatchRunner::Validate(const BatchRow& batch) {
@@ -261,9 +311,9 @@ Status BatchRunner::Validate(const BatchRow& batch) {
 
 Result<bool> BatchRunner::BeginLine(const BatchRow& batch, Job& job) {
   if (Steady::now() < job.paused_until) return false;
-  HEARTH_ASSIGN(const std::vector<LineRow> lines, store_.LinesAfter(batch.id, job.cursor, 1));
-  if (lines.empty()) return false;
-  const LineRow& line = lines.front();
+  HEARTH_ASSIGN(const std::optional<LineRow> claimed, store_.Claim(batch.id, job.cursor));
+  if (!claimed) return false;
+  const LineRow& line = *claimed;
   job.cursor = line.number;
   auto reply = std::make_shared<Reply>(shared_, Answer{batch.id, line.number, line.custom_id});
   job.running[line.number] = reply;
@@ -286,11 +336,9 @@ Status BatchRunner::EndIfDone(const BatchRow& batch, Job& job) {
   if (is_late || is_cancelled) Leave(job);
   if (!job.running.empty()) return Status();
   if (!is_late && !is_cancelled) {
-    HEARTH_ASSIGN(const std::vector<LineRow> left, store_.LinesAfter(batch.id, 0, 1));
-    if (!left.empty()) {
-      // All behind the cursor were begun: what is left was sent back.
-      HEARTH_ASSIGN(const std::vector<LineRow> ahead, store_.LinesAfter(batch.id, job.cursor, 1));
-      if (ahead.empty()) job.cursor = 0;
+    HEARTH_ASSIGN(const bool has_more, store_.HasUnanswered(batch.id));
+    if (has_more) {
+      job.cursor = 0;  // nothing runs: what lies behind it was sent back
       return Status();
     }
   }
@@ -304,7 +352,7 @@ Status BatchRunner::EndIfDone(const BatchRow& batch, Job& job) {
   return Status();
 }
 
-void BatchRunner::Leave(Job& job) {
+void BatchRunner::Leave(const Job& job) {
   for (const auto& [number, reply] : job.running) reply->Leave();
 }
 

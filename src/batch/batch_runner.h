@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "batch/batch_store.h"
@@ -20,6 +21,8 @@ struct BatchOptions {
   int max_in_flight = 8;                // lines of all jobs together
   std::function<int64_t()> now_s = {};  // since 1970; empty: the system's
   std::chrono::milliseconds look_every{500};
+  std::chrono::milliseconds renew_every{10'000};  // claims; well below the store's claim_s
+  std::chrono::milliseconds count_every{2'000};
 };
 
 // What an answer means for a line. Pure.
@@ -43,6 +46,14 @@ class BatchRunner {
   void Stop();                 // ends what runs, without an answer; for good
   int64_t now_s() const;
 
+  // What the store said last, so that nobody who asks waits for it; and what this process did.
+  struct Counts {
+    JobCounts store = {};
+    int64_t running = 0;
+    uint64_t completed = 0, failed = 0;
+  };
+  Counts counts() const;
+
  private:
   class Reply;
   struct Answer;
@@ -57,11 +68,14 @@ class BatchRunner {
   void Run();
   Status Look();
   Status TakeAnswers();
+  Status Renew();
+  Status Count();
   Status Validate(const BatchRow& batch);
   // Whether there was a line to begin.
   Result<bool> BeginLine(const BatchRow& batch, Job& job);
   Status EndIfDone(const BatchRow& batch, Job& job);
-  static void Leave(Job& job);
+  void LeaveOthers(const std::vector<BatchRow>& unfinished);
+  static void Leave(const Job& job);
 
   BatchStore& store_;
   const BatchOptions options_;
@@ -71,6 +85,7 @@ class BatchRunner {
   std::map<std::string, Job> jobs_;
   int num_running_ = 0;
   std::string last_complaint_;
+  Time renewed_at_ = {}, counted_at_ = {};
   std::thread thread_;
 };
 

@@ -1,190 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/batch_store.h"
 
-#include <sqlite3.h>
-
-#include <utility>
-
-#include "batch/sql.h"
-#include "server/turns/private_file.h"
+#include "batch/postgres_store.h"
+#include "batch/sqlite_store.h"
 
 namespace hearth {
-namespace {
 
-// SQLite's user_version of the file. Another one needs a step from each before it.
-constexpr int64_t kFormat = 1;
-
-constexpr const char* kFileColumns =
-    "SELECT id, tenant, name, purpose, bytes, created, expires, batch, has_errors FROM files ";
-FileRow FileFrom(const Sql& row) {
-  FileRow file{row.Text(0), row.Text(1), row.Text(2), row.Text(3)};
-  file.bytes = row.Number(4);
-  file.created_s = row.Number(5);
-  file.expires_s = row.Number(6);
-  file.batch = row.Text(7);
-  file.has_errors = row.Number(8) != 0;
-  return file;
+bool IsPostgresUrl(const std::string& path) {
+  return path.starts_with("postgresql://") || path.starts_with("postgres://");
 }
-
-}  // namespace
 
 Result<std::unique_ptr<BatchStore>> BatchStore::Open(const std::string& path,
                                                      const BatchQuota& quota) {
-  // SQLite would make it readable by everybody.
-  if (!path.empty()) HEARTH_TRY(MakePrivate(path).Within("batch jobs"));
-  sqlite3* db = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  const int opened = sqlite3_open_v2(path.empty() ? ":memory:" : path.c_str(), &db, flags, nullptr);
-  std::unique_ptr<BatchStore> store(new BatchStore(db, quota));
-  if (opened != SQLITE_OK) {
-    return Error(Code::kIo, "batch jobs: %s: %s", Quoted(path).c_str(),
-                 db == nullptr ? "no memory" : sqlite3_errmsg(db));
-  }
-  sqlite3_busy_timeout(db, 5000);
-  HEARTH_TRY(store->Make());
-  return store;
-}
-
-BatchStore::~BatchStore() { sqlite3_close_v2(db_); }
-
-Status BatchStore::Make() {
-  const MutexLock lock(mu_);
-  {
-    Sql version(db_, "PRAGMA user_version");
-    if (!version.Next()) return version.status();
-    if (version.Number(0) > kFormat) {
-      return Error(Code::kUnsupported,
-                   "batch jobs: the file has format %lld, this version of Hearth reads up to %lld",
-                   static_cast<long long>(version.Number(0)), static_cast<long long>(kFormat));
-    }
-  }
-  for (const char* sql :
-       {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA secure_delete = ON",
-        "PRAGMA temp_store = MEMORY", "PRAGMA foreign_keys = ON",
-        "CREATE TABLE IF NOT EXISTS files (id TEXT PRIMARY KEY, tenant TEXT NOT NULL,"
-        " name TEXT NOT NULL, purpose TEXT NOT NULL, bytes INTEGER NOT NULL,"
-        " created INTEGER NOT NULL, expires INTEGER NOT NULL, batch TEXT NOT NULL,"
-        " has_errors INTEGER NOT NULL, content BLOB NOT NULL)",
-        "CREATE INDEX IF NOT EXISTS files_of ON files (tenant, created)",
-        "CREATE TABLE IF NOT EXISTS batches (id TEXT PRIMARY KEY, tenant TEXT NOT NULL,"
-        " endpoint TEXT NOT NULL, input_file TEXT NOT NULL, window TEXT NOT NULL,"
-        " metadata TEXT NOT NULL, status TEXT NOT NULL, created INTEGER NOT NULL,"
-        " in_progress INTEGER NOT NULL DEFAULT 0, expires INTEGER NOT NULL DEFAULT 0,"
-        " finalizing INTEGER NOT NULL DEFAULT 0, completed_at INTEGER NOT NULL DEFAULT 0,"
-        " failed_at INTEGER NOT NULL DEFAULT 0, expired INTEGER NOT NULL DEFAULT 0,"
-        " cancelling INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,"
-        " total INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0,"
-        " failed INTEGER NOT NULL DEFAULT 0, errors TEXT NOT NULL DEFAULT '',"
-        " output_file TEXT NOT NULL DEFAULT '', error_file TEXT NOT NULL DEFAULT '')",
-        "CREATE INDEX IF NOT EXISTS batches_of ON batches (tenant, created)",
-        // state: 0 to be run, 1 answered, 2 answered with an error
-        "CREATE TABLE IF NOT EXISTS lines (batch TEXT NOT NULL, number INTEGER NOT NULL,"
-        " custom_id TEXT NOT NULL, body TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0,"
-        " result TEXT NOT NULL DEFAULT '', PRIMARY KEY (batch, number)) WITHOUT ROWID",
-        "PRAGMA user_version = 1"}) {
-    HEARTH_TRY(Sql(db_, sql).Run());
-  }
-  return Status();
-}
-
-// Results count as well: their files' sizes are known when they are made.
-Status BatchStore::CheckBytes(const std::string& tenant, int64_t more) {
-  Sql sum(db_, "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM files WHERE tenant = ?1", tenant);
-  if (!sum.Next()) return sum.status();
-  if (sum.Number(0) >= quota_.max_files) {
-    return Error(Code::kExhausted, "you have %lld files, the most that are kept; delete some",
-                 static_cast<long long>(sum.Number(0)));
-  }
-  if (sum.Number(1) + more > quota_.max_bytes) {
-    return Error(Code::kExhausted,
-                 "your files take %lld bytes of the %lld that are kept for one key; delete some",
-                 static_cast<long long>(sum.Number(1)), static_cast<long long>(quota_.max_bytes));
-  }
-  return Status();
-}
-
-Status BatchStore::AddFile(const FileRow& file, const std::string& content) {
-  const MutexLock lock(mu_);
-  HEARTH_TRY(CheckBytes(file.tenant, file.bytes));
-  return Sql(db_, "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", file.id,
-             file.tenant, file.name, file.purpose, file.bytes, file.created_s, file.expires_s,
-             file.batch, int64_t{file.has_errors}, content)
-      .Run();
-}
-
-Result<std::optional<FileRow>> BatchStore::FindFile(const std::string& tenant,
-                                                    const std::string& id) {
-  const MutexLock lock(mu_);
-  const std::string sql = std::string(kFileColumns) + "WHERE id = ?1 AND tenant = ?2";
-  Sql row(db_, sql.c_str(), id, tenant);
-  if (row.Next()) return std::optional(FileFrom(row));
-  HEARTH_TRY(row.status());
-  return std::optional<FileRow>();
-}
-
-Result<std::vector<FileRow>> BatchStore::ListFiles(const std::string& tenant,
-                                                   const std::string& purpose,
-                                                   const ListRange& range) {
-  const MutexLock lock(mu_);
-  const std::string sql =
-      std::string(kFileColumns) +
-      "WHERE tenant = ?1 AND (?2 = '' OR purpose = ?2) AND (?3 = '' OR rowid <"
-      " (SELECT rowid FROM files WHERE id = ?3 AND tenant = ?1)) ORDER BY rowid DESC LIMIT ?4";
-  Sql row(db_, sql.c_str(), tenant, purpose, range.after, int64_t{range.limit});
-  std::vector<FileRow> files;
-  while (row.Next()) files.push_back(FileFrom(row));
-  HEARTH_TRY(row.status());
-  return files;
-}
-
-Result<std::string> BatchStore::ReadFile(const FileRow& file) {
-  const MutexLock lock(mu_);
-  if (file.batch.empty()) {
-    Sql row(db_, "SELECT content FROM files WHERE id = ?1", file.id);
-    if (row.Next()) return row.Text(0);
-    HEARTH_TRY(row.status());
-    return Error(Code::kNotFound, "the file is gone");
-  }
-  std::string content;
-  content.reserve(static_cast<size_t>(file.bytes));
-  Sql row(db_, "SELECT result FROM lines WHERE batch = ?1 AND state = ?2 ORDER BY number",
-          file.batch, int64_t{file.has_errors ? 2 : 1});
-  while (row.Next()) content += row.Text(0) + "\n";
-  HEARTH_TRY(row.status());
-  return content;
-}
-
-Status BatchStore::DeleteFile(const FileRow& file) {
-  const MutexLock lock(mu_);
-  SqlTransaction all(db_);
-  HEARTH_TRY(all.begun());
-  Sql reading(db_, "SELECT id FROM batches WHERE input_file = ?1 AND status = 'validating'",
-              file.id);
-  if (reading.Next()) return Error(Code::kInvalid, "a batch is being made of this file");
-  HEARTH_TRY(reading.status());
-  HEARTH_TRY(Sql(db_, "DELETE FROM files WHERE id = ?1", file.id).Run());
-  if (!file.batch.empty()) {
-    HEARTH_TRY(Sql(db_, "DELETE FROM lines WHERE batch = ?1 AND state = ?2", file.batch,
-                   int64_t{file.has_errors ? 2 : 1})
-                   .Run());
-  }
-  return all.Commit();
-}
-
-Status BatchStore::DeleteExpired(int64_t now_s) {
-  std::vector<FileRow> old;
-  {
-    const MutexLock lock(mu_);
-    const std::string sql = std::string(kFileColumns) + "WHERE expires > 0 AND expires <= ?1";
-    Sql row(db_, sql.c_str(), now_s);
-    while (row.Next()) old.push_back(FileFrom(row));
-    HEARTH_TRY(row.status());
-  }
-  for (const FileRow& file : old) {
-    const Status status = DeleteFile(file);
-    if (!status.ok() && status.code() != Code::kInvalid) return status;
-  }
-  return Status();
+  if (IsPostgresUrl(path)) return PostgresStore::Open(path, quota);
+  return SqliteStore::Open(path, quota);
 }
 
 }  // namespace hearth

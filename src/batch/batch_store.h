@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and batch jobs in one SQLite file. What is in it survives the process: a line is either
-// answered, once and for all, or it is still to be run.
+// Files and batch jobs where they survive the process: a line is either answered, once and for all,
+// or it is still to be run. In one SQLite file for one server (sqlite_store.h), or in PostgreSQL
+// for several that share the work (postgres_store.h).
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/result.h"
 #include "batch/batch_lines.h"
 #include "server/dialects/batches/batch_desk.h"
-struct sqlite3;
 namespace hearth {
 
 struct FileRow {
@@ -41,64 +41,78 @@ struct BatchQuota {
   int64_t max_bytes = int64_t{1} << 30;  // that a tenant's files and results take
   int64_t max_lines = 200'000;           // of a tenant that are still to be run
   int64_t max_files = 10'000;
+  // Where several processes share the work: a claim that nobody renews ends after so long.
+  int64_t claim_s = 30;
 };
 
-// Thread: any.
+// Whether `--batches` names a database and not a file.
+bool IsPostgresUrl(const std::string& path);
+
+// What all jobs together are.
+struct JobCounts {
+  std::vector<std::pair<std::string, int64_t>> jobs = {};  // by status
+  int64_t unanswered = 0;                                  // lines of those in progress
+};
+
+// Several processes may use one store: then each claims a line before it runs it, and a claim that
+// is not renewed ends, so that another takes over what a dead process had. Thread: any.
 class BatchStore {
  public:
-  // An empty path: in memory, for tests.
+  // A file for SQLite, or a postgresql:// URL. An empty path: in memory, for tests.
   static Result<std::unique_ptr<BatchStore>> Open(const std::string& path,
                                                   const BatchQuota& quota = {});
-  ~BatchStore();
-  BatchStore(const BatchStore&) = delete;
-  BatchStore& operator=(const BatchStore&) = delete;
+  virtual ~BatchStore() = default;
 
   // kExhausted beyond the quota.
-  Status AddFile(const FileRow& file, const std::string& content);
-  Result<std::optional<FileRow>> FindFile(const std::string& tenant, const std::string& id);
+  virtual Status AddFile(const FileRow& file, const std::string& content) = 0;
+  virtual Result<std::optional<FileRow>> FindFile(const std::string& tenant,
+                                                  const std::string& id) = 0;
   // The newest first.
-  Result<std::vector<FileRow>> ListFiles(const std::string& tenant, const std::string& purpose,
-                                         const ListRange& range);
-  Result<std::string> ReadFile(const FileRow& file);
+  virtual Result<std::vector<FileRow>> ListFiles(const std::string& tenant,
+                                                 const std::string& purpose,
+                                                 const ListRange& range) = 0;
+  virtual Result<std::string> ReadFile(const FileRow& file) = 0;
   // kInvalid while a batch reads it.
-  Status DeleteFile(const FileRow& file);
-  Status DeleteExpired(int64_t now_s);
+  virtual Status DeleteFile(const FileRow& file) = 0;
+  virtual Status DeleteExpired(int64_t now_s) = 0;
 
-  Status AddBatch(const BatchRow& batch);
-  Result<std::optional<BatchRow>> FindBatch(const std::string& tenant, const std::string& id);
-  Result<std::vector<BatchRow>> ListBatches(const std::string& tenant, const ListRange& range);
+  virtual Status AddBatch(const BatchRow& batch) = 0;
+  virtual Result<std::optional<BatchRow>> FindBatch(const std::string& tenant,
+                                                    const std::string& id) = 0;
+  virtual Result<std::vector<BatchRow>> ListBatches(const std::string& tenant,
+                                                    const ListRange& range) = 0;
   // Those that are not over, the oldest first.
-  Result<std::vector<BatchRow>> Unfinished();
+  virtual Result<std::vector<BatchRow>> Unfinished() = 0;
+  virtual Result<JobCounts> Count() = 0;
 
   // The lines of a batch that was validated: it is in progress. kExhausted beyond the quota.
-  Status Begin(const BatchRow& batch, const std::vector<BatchLine>& lines, int64_t now_s);
-  Status Fail(const BatchRow& batch, const std::string& errors, int64_t now_s);
+  virtual Status Begin(const BatchRow& batch, const std::vector<BatchLine>& lines,
+                       int64_t now_s) = 0;
+  virtual Status Fail(const BatchRow& batch, const std::string& errors, int64_t now_s) = 0;
   // From validating or in progress; any other stays what it is.
-  Status BeginCancel(const BatchRow& batch, int64_t now_s);
-  // Unanswered lines behind this number, at most so many.
-  Result<std::vector<LineRow>> LinesAfter(const std::string& batch, int64_t number, int limit);
+  virtual Status BeginCancel(const BatchRow& batch, int64_t now_s) = 0;
+
+  // An unanswered line that no other process runs, to be run by this one. Of a store with one
+  // process: one behind the number `after`.
+  virtual Result<std::optional<LineRow>> Claim(const std::string& batch, int64_t after) = 0;
+  // It was not answered and will not be by this process: anybody may run it.
+  virtual Status GiveBack(const std::string& batch, int64_t number) = 0;
+  // This process is alive and runs these. To be called more often than claims end.
+  virtual Status RenewClaims(const std::string& batch, const std::vector<int64_t>& numbers) = 0;
+  // Ends all claims of this process.
+  virtual Status DropClaims() = 0;
+  virtual Result<bool> HasUnanswered(const std::string& batch) = 0;
   // The one answer to a line. False: it had one.
-  Result<bool> PutResult(const std::string& batch, int64_t number, bool is_error,
-                         const std::string& result);
+  virtual Result<bool> PutResult(const std::string& batch, int64_t number, bool is_error,
+                                 const std::string& result) = 0;
   // Nothing is left to run: the batch gets its files and its last status, "completed", "cancelled"
-  // or "expired". What was not answered is answered with `unrun`, if it has a code.
+  // or "expired". What was not answered is answered with `unrun`, if it has a code. A batch that is
+  // over stays as it is.
   struct Unrun {
     std::string code, message;
   };
-  Status Finish(const BatchRow& batch, const std::string& status, const Unrun& unrun,
-                int64_t now_s);
-
- private:
-  BatchStore(sqlite3* db, const BatchQuota& quota) : db_(db), quota_(quota) {}
-  Status Make();
-  Status CheckBytes(const std::string& tenant, int64_t more) HEARTH_REQUIRES(mu_);
-  Status AddResultFile(const BatchRow& batch, const std::string& id, bool has_errors, int64_t now_s)
-      HEARTH_REQUIRES(mu_);
-  Status AnswerRest(const BatchRow& batch, const Unrun& unrun) HEARTH_REQUIRES(mu_);
-
-  sqlite3* db_ HEARTH_GUARDED_BY(mu_);
-  const BatchQuota quota_;
-  Mutex mu_;
+  virtual Status Finish(const BatchRow& batch, const std::string& status, const Unrun& unrun,
+                        int64_t now_s) = 0;
 };
 
 }  // namespace hearth

@@ -59,7 +59,9 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       clock_(clock),
       kv_(backend.kv_layout(), WithTier(options.kv, tier)),
       tier_(tier),
-      traffic_(tier != nullptr ? std::make_unique<TierTraffic>(*tier, kv_, options.tier) : nullptr),
+      traffic_(tier != nullptr
+                   ? std::make_unique<TierTraffic>(*tier, kv_, options.tier, options.kv.watch)
+                   : nullptr),
       scheduler_(ForBackend(options, backend), kv_, traffic_.get()),
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
              backend.vocab_size(), backend.hidden_size(), &clock),
@@ -68,9 +70,13 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       step_sampler_(backend.vocab_size(), options.on_logits),
       stats_(std::make_unique<Stats>()) {
   if (tier_ != nullptr) tier_->Connect(&inbox_);
+  if (options_.kv.watch != nullptr) {
+    options_.kv.watch->Connect(kv_.layout(), [this] { inbox_.Wake(); });
+  }
 }
 
 EngineCore::~EngineCore() {
+  if (options_.kv.watch != nullptr) options_.kv.watch->Connect(kv_.layout(), nullptr);
   if (tier_ != nullptr) tier_->Connect(nullptr);
   inbox_.Close();
   ReadInbox(clock_.now_us());
@@ -112,6 +118,7 @@ bool EngineCore::Step() {
   TellEnded();
   if (is_idle()) stats_->behind.clear();  // nobody looks again before the next request comes
   UpdateRates(clock_.now_us());
+  TellWatch();
   if (worked && options_.self_check_every > 0 &&
       scheduler_.totals().num_steps % options_.self_check_every == 0) {
     SelfCheck();
@@ -298,6 +305,14 @@ void EngineCore::UpdateRates(int64_t now_us) {
   rates.is_full = load.is_full;
   if (traffic_ != nullptr) traffic_->policy().SetPrefill(rates.prefill_us_per_token);
   inbox_.SetRates(rates);
+}
+
+void EngineCore::TellWatch() {
+  BlockWatch* watch = options_.kv.watch;
+  if (watch == nullptr || !watch->EndStep()) return;
+  watch->BeginAll();
+  kv_.TellAll(*watch);
+  watch->EndStep();
 }
 
 bool EngineCore::is_idle() const {

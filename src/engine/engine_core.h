@@ -78,6 +78,7 @@ class EngineCore {
   void TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us);
   void TellEnded();
   void UpdateRates(int64_t now_us);
+  void TellWatch();
 
   Backend& backend_;
   const EngineOptions options_;

@@ -9,8 +9,8 @@
 
 namespace hearth {
 
-TierTraffic::TierTraffic(Tier& tier, KvSpace& kv, const TierOptions& options)
-    : tier_(tier), kv_(kv), options_(options) {
+TierTraffic::TierTraffic(Tier& tier, KvSpace& kv, const TierOptions& options, BlockWatch* watch)
+    : tier_(tier), kv_(kv), options_(options), watch_(watch) {
   for (const TierPart& part : tier.parts()) totals_.misses.push_back({part.name, {}});
 }
 
@@ -274,11 +274,22 @@ bool TierTraffic::Accept(const Fetch& fetch, Load& load, TierDone& done) {
   return true;
 }
 
+void TierTraffic::TellStored(const Stored& stored) const {
+  if (watch_ == nullptr) return;
+  const int part = tier_.PartOf(stored.key);
+  if (part < 0) return;
+  watch_->OnStored(NameOfPart(part),
+                   {stored.key.group, stored.key.block, stored.parent, stored.tokens});
+}
+
 void TierTraffic::OnDone(TierDone done, int64_t at_us) {
   if (const auto stored = stores_.find(done.id); stored != stores_.end()) {
     const bool is_there = done.outcome == TierOutcome::kDone;
     ++(is_there ? totals_.num_stored : totals_.num_stores_lost);
-    if (is_there) kv_.MarkBelow(stored->second.key.group, stored->second.key.block);
+    if (is_there) {
+      kv_.MarkBelow(stored->second.key.group, stored->second.key.block);
+      TellStored(stored->second);
+    }
     stores_.erase(stored);
     return;
   }
@@ -294,6 +305,9 @@ void TierTraffic::OnDone(TierDone done, int64_t at_us) {
   const auto of = loads_.find(fetch.seq);
   if (of == loads_.end()) return;
   Load& load = of->second;
+  if (watch_ != nullptr && done.outcome == TierOutcome::kMissing) {
+    watch_->OnRemoved(NameOfPart(fetch.part), fetch.group, KeyAt(load, 0, fetch.entry).block);
+  }
   const bool is_good = Accept(fetch, load, done);
   ++(is_good ? totals_.num_fetched : totals_.num_fetches_lost);
   PartLoad& part = load.parts[static_cast<size_t>(fetch.part)];
@@ -402,7 +416,8 @@ void TierTraffic::EndStep(bool succeeded, int64_t now_us) {
     FinishRecord(store.record);
     const TransferId id = next_id_++;
     const TierKey key{store.block.key, store.block.group};
-    stores_[id] = {now_us + options_.max_store_us, key};
+    Stored& stored = stores_[id] = {now_us + options_.max_store_us, key, store.block.parent, {}};
+    if (watch_ != nullptr) stored.tokens = std::move(store.block.tokens);
     tier_.Store(id, key, store.block.tenant, std::move(store.record));
   }
 }

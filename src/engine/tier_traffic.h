@@ -48,8 +48,8 @@ struct TierCounts {
 // Thread: engine only.
 class TierTraffic {
  public:
-  // All three outlive it.
-  TierTraffic(Tier& tier, KvSpace& kv, const TierOptions& options);
+  // All outlive it. `watch`, when there is one, hears of what the tier has as far as it is known.
+  TierTraffic(Tier& tier, KvSpace& kv, const TierOptions& options, BlockWatch* watch = nullptr);
   ~TierTraffic();
 
   // A sequence may take its first `limit` tokens out of a cache. True: blocks are on their way,
@@ -121,6 +121,8 @@ class TierTraffic {
   struct Stored {
     int64_t lost_us = 0;  // when it counts as lost
     TierKey key;
+    BlockKey parent;
+    std::vector<Token> tokens;  // only when somebody watches
   };
   struct StorePlan {
     KvSpace::IdleBlock block;
@@ -144,6 +146,7 @@ class TierTraffic {
   }
   void StartFetches(const Load& load);
   int64_t BytesOf(int first, int end) const;
+  void TellStored(const Stored& stored) const;
   bool Accept(const Fetch& fetch, Load& load, TierDone& done);
   int Usable(const Load& load) const;
   int CancelFetches(const Load& load);
@@ -155,6 +158,7 @@ class TierTraffic {
   Tier& tier_;
   KvSpace& kv_;
   const TierOptions options_;
+  BlockWatch* const watch_;
   FetchPolicy policy_;
   TransferId next_id_ = 1;
   std::unordered_map<SeqId, Load> loads_;

@@ -365,6 +365,7 @@ Status KvSpace::SelfCheck(std::span<const KvHolding* const> holdings) const {
   return Status();
 }
 
+void KvSpace::TellAll(BlockWatch& watch) const { impl_->cache.TellAll(watch); }
 void KvSpace::DropCache() { impl_->cache.DropAll(); }
 
 }  // namespace hearth

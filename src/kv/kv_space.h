@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "kv/block_key.h"
 #include "kv/block_pool.h"
+#include "kv/block_watch.h"
 #include "kv/layout.h"
 namespace hearth {
 
@@ -65,8 +66,9 @@ struct KvPolicy {
   // in a context dearer than one at its start. gpt-oss-20b: 7.2 GFLOP a token for the weights in
   // use, 197 kFLOP per token looked at in the 12 full layers, so about 36,000.
   int attention_knee = 36000;
-  int key_bits = 128;        // fewer only in tests that want collisions
-  bool offers_idle = false;  // blocks that nobody holds any more are offered to a tier: TakeIdle
+  int key_bits = 128;           // fewer only in tests that want collisions
+  bool offers_idle = false;     // blocks that nobody holds any more are offered to a tier: TakeIdle
+  BlockWatch* watch = nullptr;  // hears of every cached block; outlives the space
 };
 
 // Thread: engine only, so nothing here locks.
@@ -132,7 +134,7 @@ class KvSpace {
   struct IdleBlock {
     int group = 0;
     BlockId id{};
-    BlockKey key;
+    BlockKey key, parent;  // no parent: all zero
     uint32_t tenant = 0;
     std::vector<Token> tokens;
   };
@@ -159,6 +161,8 @@ class KvSpace {
   Status SelfCheck() const;
   // The same, and that the references counted are exactly those of `holdings`, all there are.
   Status SelfCheck(std::span<const KvHolding* const> holdings) const;
+  // Tells of every cached block, parents first.
+  void TellAll(BlockWatch& watch) const;
   // Frees every cached block that no sequence holds.
   void DropCache();
 

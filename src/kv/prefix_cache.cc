@@ -243,6 +243,12 @@ void PrefixCache::Attach(int group, int node, BlockId id) {
   if (is_full(group)) ++num_reclaimable_;  // until BecameBusy counts its user
   queue(group).AddCached(nodes_[node].tenant, 1);
   BecameBusy(group, node);
+  if (policy_.watch != nullptr) policy_.watch->OnStored("", Watched(group, node));
+}
+
+BlockKey PrefixCache::ParentKey(int node) const {
+  const Node& parent = nodes_[nodes_[node].parent];
+  return parent.index < 0 ? BlockKey() : parent.key;
 }
 
 bool PrefixCache::HasBlocks(int node) const {

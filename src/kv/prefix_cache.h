@@ -87,6 +87,7 @@ class PrefixCache {
   // Evicts until the group has `count` free blocks or nothing is left to evict.
   bool MakeRoom(int group, int count);
   void DropAll();
+  void TellAll(BlockWatch& watch) const;
 
   // Blocks of the group that the token after a block boundary sees, at most.
   int span(int group) const { return spans_[static_cast<size_t>(group)]; }
@@ -144,6 +145,10 @@ class PrefixCache {
     return std::span(tokens_).subspan(static_cast<size_t>(node) * block_tokens_, block_tokens_);
   }
   bool HasBlocks(int node) const;
+  BlockKey ParentKey(int node) const;
+  WatchedBlock Watched(int group, int node) const {
+    return {group, nodes_[node].key, ParentKey(node), TokensOf(node)};
+  }
 
   void BecameBusy(int group, int node);
   void BecameIdle(int group, int node);

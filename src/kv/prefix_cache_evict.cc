@@ -126,8 +126,9 @@ std::optional<KvSpace::IdleBlock> PrefixCache::TakeIdle() {
     Pin(group, of.id);
     const auto tokens = TokensOf(node.index);
     const Node& idle = nodes_[node.index];
-    return KvSpace::IdleBlock{group, of.id, idle.key, idle.tenant,
-                              std::vector<Token>(tokens.begin(), tokens.end())};
+    return KvSpace::IdleBlock{group,       of.id,
+                              idle.key,    ParentKey(node.index),
+                              idle.tenant, std::vector<Token>(tokens.begin(), tokens.end())};
   }
   return std::nullopt;
 }
@@ -175,6 +176,7 @@ void PrefixCache::Detach(int group, int node) {
   }
   pool(group).Forget(id);
   id = BlockId::kNone;
+  if (policy_.watch != nullptr) policy_.watch->OnRemoved("", group, nodes_[node].key);
 }
 
 void PrefixCache::Evict(int group, int node) {
@@ -194,6 +196,21 @@ bool PrefixCache::MakeRoom(int group, int count) {
     Evict(group, *node);
   }
   return true;
+}
+
+void PrefixCache::TellAll(BlockWatch& watch) const {
+  std::vector<int> waiting;
+  for (const auto& [salt, root] : roots_) waiting.push_back(root);
+  while (!waiting.empty()) {
+    const int node = waiting.back();
+    waiting.pop_back();
+    for (int group = 0; nodes_[node].index >= 0 && group < num_groups(); ++group) {
+      if (slot(group, node).id != BlockId::kNone) watch.OnStored("", Watched(group, node));
+    }
+    for (int child = nodes_[node].first_child; child >= 0; child = nodes_[child].next_sibling) {
+      waiting.push_back(child);
+    }
+  }
 }
 
 void PrefixCache::DropAll() {

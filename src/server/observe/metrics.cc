@@ -81,11 +81,14 @@ struct ServerMetrics::Impl {
   std::function<uint64_t()> num_lost_lines HEARTH_GUARDED_BY(mu);
   std::function<TraceCounts()> traces HEARTH_GUARDED_BY(mu);
   std::function<PagingState()> paging HEARTH_GUARDED_BY(mu);
+  std::function<KvEventCounts()> events HEARTH_GUARDED_BY(mu);
+  std::function<BatchCounts()> batches HEARTH_GUARDED_BY(mu);
 
   void AddTimes(const EngineSnapshot& snapshot, MetricFamilies& out) const;
   void AddHttp(MetricFamilies& out) const;
   void AddKeys(MetricFamilies& out) const;
   void AddStore(MetricFamilies& out) const;
+  void AddFleet(MetricFamilies& out) const;
   void AddFacts(MetricFamilies& out) const;
   void AddProcess(MetricFamilies& out) const;
   void AddEnds(MetricFamilies& out) const;
@@ -211,6 +214,12 @@ void ServerMetrics::Impl::AddStore(MetricFamilies& out) const {
             static_cast<double>(counts.bytes));
   out.Counter("hearth_response_store_failures_total", "Responses that could not be stored.",
               static_cast<double>(counts.failures));
+}
+
+void ServerMetrics::Impl::AddFleet(MetricFamilies& out) const {
+  const MutexLock lock(mu);
+  if (events) AddKvEvents(events(), out);
+  if (batches) AddBatches(batches(), out);
 }
 
 void ServerMetrics::Impl::AddFacts(MetricFamilies& out) const {
@@ -346,9 +355,21 @@ PagingState ServerMetrics::paging() const {
   return impl_->paging ? impl_->paging() : PagingState();
 }
 
+void ServerMetrics::WatchEvents(std::function<KvEventCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->events = std::move(counts);
+}
+
+void ServerMetrics::WatchBatches(std::function<BatchCounts()> counts) {
+  const MutexLock lock(impl_->mu);
+  impl_->batches = std::move(counts);
+}
+
 void ServerMetrics::ForgetListeners() {
   const MutexLock lock(impl_->mu);
   impl_->paging = nullptr;
+  impl_->events = nullptr;
+  impl_->batches = nullptr;
   impl_->traces = nullptr;
   impl_->num_lost_lines = nullptr;
   impl_->listeners.clear();
@@ -391,6 +412,7 @@ std::string ServerMetrics::Text(const EngineSnapshot& snapshot, Names names) con
   impl_->AddKeys(families);
   impl_->AddEnds(families);
   impl_->AddStore(families);
+  impl_->AddFleet(families);
   if (const auto counts = models()) AddModels(*counts, families);
   if (const auto counts = account_counts()) AddAccounts(*counts, families);
   std::ostringstream out;

@@ -16,6 +16,7 @@
 #include "server/access/account.h"
 #include "server/access/rate_limiter.h"
 #include "server/models/model_host.h"
+#include "server/observe/fleet_families.h"
 #include "server/observe/paging_families.h"
 #include "server/observe/worker_facts.h"
 #include "server/turns/exchange.h"
@@ -56,6 +57,10 @@ class ServerMetrics {
   // The same for experts that come from disk.
   void WatchPaging(std::function<PagingState()> state);
   PagingState paging() const;
+  // The same for cached blocks that routers are told of.
+  void WatchEvents(std::function<KvEventCounts()> counts);
+  // The same for batch jobs.
+  void WatchBatches(std::function<BatchCounts()> counts);
   void ForgetListeners();
   std::optional<HostCounts> models() const;  // none: one model is served
   // What each key asked for and was refused, by its name. Before the first scrape; outlives this.

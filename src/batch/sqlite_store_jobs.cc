@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "batch/batch_store.h"
-#include "batch/sql.h"
+#include "batch/sqlite_sql.h"
+#include "batch/sqlite_store.h"
 #include "server/turns/request_names.h"
 
 namespace hearth {
@@ -41,7 +41,7 @@ Result<std::vector<BatchRow>> AllOf(Sql& row) {
 
 }  // namespace
 
-Status BatchStore::AddBatch(const BatchRow& batch) {
+Status SqliteStore::AddBatch(const BatchRow& batch) {
   const MutexLock lock(mu_);
   return Sql(db_,
              "INSERT INTO batches (id, tenant, endpoint, input_file, window, metadata, status,"
@@ -51,8 +51,8 @@ Status BatchStore::AddBatch(const BatchRow& batch) {
       .Run();
 }
 
-Result<std::optional<BatchRow>> BatchStore::FindBatch(const std::string& tenant,
-                                                      const std::string& id) {
+Result<std::optional<BatchRow>> SqliteStore::FindBatch(const std::string& tenant,
+                                                       const std::string& id) {
   const MutexLock lock(mu_);
   const std::string sql = std::string(kBatchColumns) + "WHERE id = ?1 AND tenant = ?2";
   Sql row(db_, sql.c_str(), id, tenant);
@@ -61,8 +61,8 @@ Result<std::optional<BatchRow>> BatchStore::FindBatch(const std::string& tenant,
   return std::optional<BatchRow>();
 }
 
-Result<std::vector<BatchRow>> BatchStore::ListBatches(const std::string& tenant,
-                                                      const ListRange& range) {
+Result<std::vector<BatchRow>> SqliteStore::ListBatches(const std::string& tenant,
+                                                       const ListRange& range) {
   const MutexLock lock(mu_);
   const std::string sql =
       std::string(kBatchColumns) +
@@ -72,7 +72,7 @@ Result<std::vector<BatchRow>> BatchStore::ListBatches(const std::string& tenant,
   return AllOf(rows);
 }
 
-Result<std::vector<BatchRow>> BatchStore::Unfinished() {
+Result<std::vector<BatchRow>> SqliteStore::Unfinished() {
   const MutexLock lock(mu_);
   const std::string sql = std::string(kBatchColumns) +
                           "WHERE status IN ('validating', 'in_progress', 'cancelling')"
@@ -81,8 +81,8 @@ Result<std::vector<BatchRow>> BatchStore::Unfinished() {
   return AllOf(rows);
 }
 
-Status BatchStore::Begin(const BatchRow& batch, const std::vector<BatchLine>& lines,
-                         int64_t now_s) {
+Status SqliteStore::Begin(const BatchRow& batch, const std::vector<BatchLine>& lines,
+                          int64_t now_s) {
   const MutexLock lock(mu_);
   SqlTransaction all(db_);
   HEARTH_TRY(all.begun());
@@ -114,14 +114,14 @@ Status BatchStore::Begin(const BatchRow& batch, const std::vector<BatchLine>& li
   return all.Commit();
 }
 
-Status BatchStore::Fail(const BatchRow& batch, const std::string& errors, int64_t now_s) {
+Status SqliteStore::Fail(const BatchRow& batch, const std::string& errors, int64_t now_s) {
   const MutexLock lock(mu_);
   return Sql(db_, "UPDATE batches SET status = 'failed', errors = ?2, failed_at = ?3 WHERE id = ?1",
              batch.id, errors, now_s)
       .Run();
 }
 
-Status BatchStore::BeginCancel(const BatchRow& batch, int64_t now_s) {
+Status SqliteStore::BeginCancel(const BatchRow& batch, int64_t now_s) {
   const MutexLock lock(mu_);
   return Sql(db_,
              "UPDATE batches SET status = 'cancelling', cancelling = ?2 WHERE id = ?1 AND status IN"
@@ -130,22 +130,41 @@ Status BatchStore::BeginCancel(const BatchRow& batch, int64_t now_s) {
       .Run();
 }
 
-Result<std::vector<LineRow>> BatchStore::LinesAfter(const std::string& batch, int64_t number,
-                                                    int limit) {
+Result<std::optional<LineRow>> SqliteStore::Claim(const std::string& batch, int64_t after) {
   const MutexLock lock(mu_);
   Sql row(db_,
           "SELECT number, custom_id, body FROM lines WHERE batch = ?1 AND number > ?2 AND state = 0"
-          " ORDER BY number LIMIT ?3",
-          batch, number, int64_t{limit});
-  std::vector<LineRow> lines;
-  while (row.Next()) lines.push_back({row.Number(0), row.Text(1), row.Text(2)});
+          " ORDER BY number LIMIT 1",
+          batch, after);
+  if (row.Next()) return std::optional(LineRow{row.Number(0), row.Text(1), row.Text(2)});
   HEARTH_TRY(row.status());
-  return lines;
+  return std::optional<LineRow>();
+}
+
+Result<bool> SqliteStore::HasUnanswered(const std::string& batch) {
+  const MutexLock lock(mu_);
+  Sql row(db_, "SELECT 1 FROM lines WHERE batch = ?1 AND state = 0 LIMIT 1", batch);
+  const bool has_one = row.Next();
+  HEARTH_TRY(row.status());
+  return has_one;
+}
+
+Result<JobCounts> SqliteStore::Count() {
+  const MutexLock lock(mu_);
+  JobCounts counts;
+  Sql row(db_,
+          "SELECT status, COUNT(*), SUM(total - completed - failed) FROM batches GROUP BY status");
+  while (row.Next()) {
+    counts.jobs.emplace_back(row.Text(0), row.Number(1));
+    if (row.Text(0) == "in_progress") counts.unanswered += row.Number(2);
+  }
+  HEARTH_TRY(row.status());
+  return counts;
 }
 
 // The state is part of the question: a second answer changes nothing and counts nothing.
-Result<bool> BatchStore::PutResult(const std::string& batch, int64_t number, bool is_error,
-                                   const std::string& result) {
+Result<bool> SqliteStore::PutResult(const std::string& batch, int64_t number, bool is_error,
+                                    const std::string& result) {
   const MutexLock lock(mu_);
   SqlTransaction all(db_);
   HEARTH_TRY(all.begun());
@@ -166,7 +185,7 @@ Result<bool> BatchStore::PutResult(const std::string& batch, int64_t number, boo
   return is_first;
 }
 
-Status BatchStore::AnswerRest(const BatchRow& batch, const Unrun& unrun) {
+Status SqliteStore::AnswerRest(const BatchRow& batch, const Unrun& unrun) {
   std::vector<std::pair<int64_t, std::string>> rest;
   {
     Sql row(db_, "SELECT number, custom_id FROM lines WHERE batch = ?1 AND state = 0", batch.id);
@@ -186,8 +205,8 @@ Status BatchStore::AnswerRest(const BatchRow& batch, const Unrun& unrun) {
 }
 
 // None when no line is of that kind.
-Status BatchStore::AddResultFile(const BatchRow& batch, const std::string& id, bool has_errors,
-                                 int64_t now_s) {
+Status SqliteStore::AddResultFile(const BatchRow& batch, const std::string& id, bool has_errors,
+                                  int64_t now_s) {
   const int64_t state = has_errors ? 2 : 1;
   Sql sum(db_,
           "SELECT COUNT(*), COALESCE(SUM(LENGTH(CAST(result AS BLOB)) + 1), 0) FROM lines"
@@ -207,8 +226,8 @@ Status BatchStore::AddResultFile(const BatchRow& batch, const std::string& id, b
       .Run();
 }
 
-Status BatchStore::Finish(const BatchRow& batch, const std::string& status, const Unrun& unrun,
-                          int64_t now_s) {
+Status SqliteStore::Finish(const BatchRow& batch, const std::string& status, const Unrun& unrun,
+                           int64_t now_s) {
   const MutexLock lock(mu_);
   SqlTransaction all(db_);
   HEARTH_TRY(all.begun());

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and batch jobs in one SQLite file, for one server.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "batch/batch_store.h"
+struct sqlite3;
+namespace hearth {
+
+class SqliteStore final : public BatchStore {
+ public:
+  // An empty path: in memory, for tests.
+  static Result<std::unique_ptr<BatchStore>> Open(const std::string& path, const BatchQuota& quota);
+  ~SqliteStore() override;
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
+
+  Status AddFile(const FileRow& file, const std::string& content) override;
+  Result<std::optional<FileRow>> FindFile(const std::string& tenant,
+                                          const std::string& id) override;
+  Result<std::vector<FileRow>> ListFiles(const std::string& tenant, const std::string& purpose,
+                                         const ListRange& range) override;
+  Result<std::string> ReadFile(const FileRow& file) override;
+  Status DeleteFile(const FileRow& file) override;
+  Status DeleteExpired(int64_t now_s) override;
+  Status AddBatch(const BatchRow& batch) override;
+  Result<std::optional<BatchRow>> FindBatch(const std::string& tenant,
+                                            const std::string& id) override;
+  Result<std::vector<BatchRow>> ListBatches(const std::string& tenant,
+                                            const ListRange& range) override;
+  Result<std::vector<BatchRow>> Unfinished() override;
+  Result<JobCounts> Count() override;
+  Status Begin(const BatchRow& batch, const std::vector<BatchLine>& lines, int64_t now_s) override;
+  Status Fail(const BatchRow& batch, const std::string& errors, int64_t now_s) override;
+  Status BeginCancel(const BatchRow& batch, int64_t now_s) override;
+  Result<std::optional<LineRow>> Claim(const std::string& batch, int64_t after) override;
+  // There is one process.
+  Status GiveBack(const std::string&, int64_t) override { return Status(); }
+  Status RenewClaims(const std::string&, const std::vector<int64_t>&) override { return Status(); }
+  Status DropClaims() override { return Status(); }
+  Result<bool> HasUnanswered(const std::string& batch) override;
+  Result<bool> PutResult(const std::string& batch, int64_t number, bool is_error,
+                         const std::string& result) override;
+  Status Finish(const BatchRow& batch, const std::string& status, const Unrun& unrun,
+                int64_t now_s) override;
+
+ private:
+  SqliteStore(sqlite3* db, const BatchQuota& quota) : db_(db), quota_(quota) {}
+  Status Make();
+  Status CheckBytes(const std::string& tenant, int64_t more) HEARTH_REQUIRES(mu_);
+  Status AddResultFile(const BatchRow& batch, const std::string& id, bool has_errors, int64_t now_s)
+      HEARTH_REQUIRES(mu_);
+  Status AnswerRest(const BatchRow& batch, const Unrun& unrun) HEARTH_REQUIRES(mu_);
+
+  sqlite3* db_ HEARTH_GUARDED_BY(mu_);
+  const BatchQuota quota_;
+  Mutex mu_;
+};
+
+}  // namespace hearth
