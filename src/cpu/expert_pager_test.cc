@@ -22,7 +22,7 @@ class ExpertPagerTest : public ::testing::Test {
     std::mt19937 random(7);
     file_.resize(64 + 2 * kExperts * kBytes + 4096);
     for (size_t i = 0; i < file_.size(); i += 4) {
-      const uint32_t value = random();
+      const uint32_t value = static_cast<uint32_t>(random());
       std::memcpy(&file_[i], &value, std::min<size_t>(4, file_.size() - i));
     }
   }

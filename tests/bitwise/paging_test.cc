@@ -49,8 +49,9 @@ TEST(Paging, BitsAreThoseOfExpertsInMemory) {
           EXPECT_LE(counts.resident_bytes, bytes);
           EXPECT_LE(counts.most_bytes, bytes);
           // With little room experts come again and again.
-          if (each == 1)
+          if (each == 1) {
             EXPECT_GT(counts.bytes_read, uint64_t(counts.expert_bytes) * sizes.experts);
+          }
         }
       }
     }

@@ -107,7 +107,7 @@ def damaged(program, packed, bound, wanted):
         os.truncate(packed, 1 << 20)
         status, _, reply = server.request("POST", "/v1/completions", body_of(1, 12))
         expect(status >= 500, f"a truncated file: {status} {reply[:200]}")
-        same(server.request("GET", "/health")[0], 200, "health after a read failed")
+        same(server.request("GET", "/livez")[0], 200, "health after a read failed")
         expect(paging(server)["errors"] > 0, "no errors counted")
         with open(packed, "r+b") as file:
             file.write(whole)
