@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <random>
@@ -82,7 +83,14 @@ bool Send(void* socket, std::string_view bytes, bool is_last) {
          0;
 }
 
-bool HasKnownKind(const std::string& address) { return address.starts_with("tcp://"); }
+// The library takes any number for a port, and its last 16 bits.
+bool IsTcpAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  unsigned port = 0;
+  const char* const end = address.data() + address.size();
+  return address.starts_with("tcp://") && colon > 5 &&
+         std::from_chars(address.data() + colon + 1, end, port).ptr == end && port <= 65'535;
+}
 
 }  // namespace
 
@@ -121,7 +129,7 @@ struct ZmqPublisher::Impl {
   }
 
   Result<void*> Bind(int type, const char* flag, const std::string& wanted, std::string& bound) {
-    if (!HasKnownKind(wanted)) {
+    if (!IsTcpAddress(wanted)) {
       return Error(Code::kInvalid,
                    "%s %s: expected tcp://HOST:PORT, for example tcp://127.0.0.1:5557", flag,
                    Quoted(wanted).c_str());
