@@ -78,8 +78,14 @@ Status PostgresStore::Make() {
   return db_.Transact([this]() HEARTH_REQUIRES(mu_) -> Status {
     // IF NOT EXISTS does not keep two replicas that start together from making a table twice.
     HEARTH_TRY(db_.Run("SELECT pg_advisory_xact_lock($1)", int64_t{0x686561727468}).status());
-    HEARTH_TRY(db_.Run("SET LOCAL client_min_messages = warning").status());
-    for (const char* sql : kSchema) HEARTH_TRY(db_.Run(sql).status());
+    // All of it was made at once if its last part is there. Making it again would lock tables that
+    // other replicas write to, in another order than theirs: a deadlock.
+    HEARTH_ASSIGN(const PgRows made,
+                  db_.Run("SELECT (to_regclass('hearth_lines_left') IS NOT NULL)::int::int8"));
+    if (made.Number(0, 0) == 0) {
+      HEARTH_TRY(db_.Run("SET LOCAL client_min_messages = warning").status());
+      for (const char* sql : kSchema) HEARTH_TRY(db_.Run(sql).status());
+    }
     return CheckFormat();
   });
 }

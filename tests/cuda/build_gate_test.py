@@ -10,10 +10,11 @@ BAD_PTX = ["ex2.approx.f32 %f1, %f2;", "ex2.approx.ftz.f32 %f1, %f2;", "add.f32 
            "@%p1 mul.f32 %f1, %f2, %f3;", "fma.rn.ftz.f32 %f1, %f2, %f3, %f4;", "mad.f32 %f1, %f2, %f3, %f4;",
            "div.approx.f32 %f1, %f2, %f3;", "div.full.f32 %f1, %f2, %f3;", "sqrt.approx.f32 %f1, %f2;",
            "rsqrt.approx.f32 %f1, %f2;", "add.rz.f32 %f1, %f2, %f3;", "add.rn.f64 %fd1, %fd2, %fd3;",
-           "cvt.rn.f16.f32 %rs1, %f1;", "setp.lt.ftz.f32 %p1, %f1, %f2;", ".local .align 4 .b8 a[4];"]
+           "cvt.rz.f16.f32 %rs1, %f1;", "setp.lt.ftz.f32 %p1, %f1, %f2;", ".local .align 4 .b8 a[4];"]
 GOOD_PTX = ["add.rn.f32 %f1, %f2, %f3;", "fma.rn.f32 %f1, %f2, %f3, %f4;", "div.rn.f32 %f1, %f2, %f3;",
             "@!%p2 mul.rn.f32 %f1, %f2, %f3;", "sqrt.rn.f32 %f1, %f2;", "cvt.rn.f32.s32 %f1, %r1;",
-            "cvt.rzi.s32.f32 %r1, %f1;", "cvt.f32.f16 %f1, %rs1;", "add.s32 %r1, %r2, %r3;",
+            "cvt.rzi.s32.f32 %r1, %f1;", "cvt.f32.f16 %f1, %rs1;", "cvt.rn.f16.f32 %rs1, %f1;",
+            "add.s32 %r1, %r2, %r3;",
             "mov.f32 %f1, 0f3F800000;", "setp.lt.f32 %p1, %f1, %f2;", "ld.global.f32 %f1, [%rd1];"]
 BAD_SASS = ["MUFU.EX2 R1, R2 ;", "@P0 MUFU.LG2 R1, R2 ;", "FFMA.FTZ R1, R2, R3, R4 ;", "LDL R1, [R2] ;",
             "STL.64 [R1], R2 ;", "FMNMX.FTZ R1, R2, R3, PT ;", "@!UP0 MUFU.SIN R1, R2 ;"]

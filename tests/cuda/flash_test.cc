@@ -291,6 +291,7 @@ TEST(FlashPage, NamesEverything) {
   int count = 0;
   for (auto at = std::sregex_iterator(header.begin(), header.end(), name);
        at != std::sregex_iterator(); ++at, ++count) {
+    if (at->str() == "FLASH_ATTENTION_V2_OPT_H") continue;  // the guard of its inclusion
     EXPECT_THAT(page, HasSubstr(at->str()));
   }
   EXPECT_GT(count, 18);
