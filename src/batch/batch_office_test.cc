@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "testing/temp_dir.h"
 
 namespace hearth {

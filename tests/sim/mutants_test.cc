@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Random scenarios first; every so often one of the families that ask a single question.
-constexpr uint64_t kMaxSeeds = 1500;
+constexpr uint64_t kMaxSeeds = 3000;
 constexpr unsigned kMaxSeconds = 120;
 
 // Bugs in what the scheduler never asks for (a Reserve without room, Trim), or in how well the

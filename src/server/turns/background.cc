@@ -95,9 +95,9 @@ void BackgroundResponse::Watch(const Json& event, const std::string& bytes) {
   const MutexLock lock(mu_);
   const Json* response = event.Find("response");
   if (response != nullptr) response_ = *response;
+  const Json* const now = &response_;
   for (const auto& listener : std::exchange(early_, {})) {
-    WithinMemoryOr([&]() HEARTH_REQUIRES(mu_) { SendJson(*listener, response_); },
-                   [&] { listener->Abort(); });
+    WithinMemoryOr([&] { SendJson(*listener, *now); }, [&] { listener->Abort(); });
   }
   const Json* item = event.Find("item");
   if (item != nullptr && *event.Find("type") == Json("response.output_item.done")) {
