@@ -45,6 +45,11 @@ struct BatchQuota {
   int64_t claim_s = 30;
 };
 
+// kExhausted, in words for the tenant, when it has `files` of `bytes` and wants `more` bytes.
+Status CheckFiles(const BatchQuota& quota, int64_t files, int64_t bytes, int64_t more);
+// The same when `pending` of its lines are to be run and a file has `more`.
+Status CheckPending(const BatchQuota& quota, int64_t pending, size_t more);
+
 // Whether `--batches` names a database and not a file.
 bool IsPostgresUrl(const std::string& path);
 

@@ -98,17 +98,7 @@ Status PostgresStore::CheckBytes(const std::string& tenant, int64_t more) {
                 db_.Run("SELECT COUNT(*), COALESCE(SUM(bytes), 0)::int8 FROM hearth_files"
                         " WHERE tenant = $1",
                         tenant));
-  if (sum.Number(0, 0) >= quota_.max_files) {
-    return Error(Code::kExhausted, "you have %lld files, the most that are kept; delete some",
-                 static_cast<long long>(sum.Number(0, 0)));
-  }
-  if (sum.Number(0, 1) + more > quota_.max_bytes) {
-    return Error(Code::kExhausted,
-                 "your files take %lld bytes of the %lld that are kept for one key; delete some",
-                 static_cast<long long>(sum.Number(0, 1)),
-                 static_cast<long long>(quota_.max_bytes));
-  }
-  return Status();
+  return CheckFiles(quota_, sum.Number(0, 0), sum.Number(0, 1), more);
 }
 
 Status PostgresStore::AddFile(const FileRow& file, const std::string& content) {

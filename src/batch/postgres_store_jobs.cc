@@ -142,12 +142,7 @@ Status PostgresStore::CheckLines(const BatchRow& batch, size_t more) {
                 db_.Run("SELECT COALESCE(SUM(total - completed - failed), 0)::int8 FROM"
                         " hearth_batches WHERE tenant = $1 AND status = 'in_progress'",
                         batch.tenant));
-  if (pending.Number(0, 0) + static_cast<int64_t>(more) <= quota_.max_lines) return Status();
-  return Error(Code::kExhausted,
-               "%lld of your lines are still to be run; with this file's %zu they would be more "
-               "than %lld",
-               static_cast<long long>(pending.Number(0, 0)), more,
-               static_cast<long long>(quota_.max_lines));
+  return CheckPending(quota_, pending.Number(0, 0), more);
 }
 
 // Several replicas may have read the file: the first one's lines count.

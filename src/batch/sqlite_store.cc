@@ -91,16 +91,7 @@ Status SqliteStore::Make() {
 Status SqliteStore::CheckBytes(const std::string& tenant, int64_t more) {
   Sql sum(db_, "SELECT COUNT(*), COALESCE(SUM(bytes), 0) FROM files WHERE tenant = ?1", tenant);
   if (!sum.Next()) return sum.status();
-  if (sum.Number(0) >= quota_.max_files) {
-    return Error(Code::kExhausted, "you have %lld files, the most that are kept; delete some",
-                 static_cast<long long>(sum.Number(0)));
-  }
-  if (sum.Number(1) + more > quota_.max_bytes) {
-    return Error(Code::kExhausted,
-                 "your files take %lld bytes of the %lld that are kept for one key; delete some",
-                 static_cast<long long>(sum.Number(1)), static_cast<long long>(quota_.max_bytes));
-  }
-  return Status();
+  return CheckFiles(quota_, sum.Number(0), sum.Number(1), more);
 }
 
 Status SqliteStore::AddFile(const FileRow& file, const std::string& content) {

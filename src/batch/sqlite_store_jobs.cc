@@ -91,13 +91,7 @@ Status SqliteStore::Begin(const BatchRow& batch, const std::vector<BatchLine>& l
               " AND status = 'in_progress'",
               batch.tenant);
   if (!pending.Next()) return pending.status();
-  if (pending.Number(0) + static_cast<int64_t>(lines.size()) > quota_.max_lines) {
-    return Error(Code::kExhausted,
-                 "%lld of your lines are still to be run; with this file's %zu they would be more "
-                 "than %lld",
-                 static_cast<long long>(pending.Number(0)), lines.size(),
-                 static_cast<long long>(quota_.max_lines));
-  }
+  HEARTH_TRY(CheckPending(quota_, pending.Number(0), lines.size()));
   int64_t number = 0;
   for (const BatchLine& line : lines) {
     HEARTH_TRY(Sql(db_,

@@ -190,7 +190,7 @@ TEST(ChunkControl, OnAFastMachineStreamsWaitLessThanTheBoundAllows) {
   Steps steps(Bound(200'000), FastMachine);
   for (int i = 0; i < 40; ++i) steps.Step(4, false);
   steps.Chunk(4, 100);
-  // Eight tokens beside four streams take 1.6 ms; ten times that are 16 ms: some 300 tokens. It
+  // Eight tokens beside four streams take 1.6 ms; five times that are 8 ms: some 136 tokens. It
   // stays so, though all steps are alike.
   const double chunk = steps.Chunk(4, 2000);
   EXPECT_GT(chunk, 110);

@@ -297,7 +297,8 @@ bool HttpServer::Impl::TrySpawn(Lane& lane, tcp::socket& socket) {
 asio::awaitable<void> HttpServer::Impl::AcceptTcp() {
   const Alive alive(accepts_tcp);
   asio::steady_timer pause(lanes[0]->io);
-  tcp_acceptor->non_blocking(true);
+  error_code ignored;
+  tcp_acceptor->non_blocking(true, ignored);
   for (int taken = 0;; ++taken) {
     Lane& lane = *lanes[next_lane++ % lanes.size()];
     error_code ec;

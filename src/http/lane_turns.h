@@ -59,8 +59,8 @@ class LaneTurns {
   }
   // Assumed, not measured: a signature with RSA of 2048 bits, and the exchange of keys.
   static constexpr TurnLine::Cost kHandshake{800};
-  // Measured: a connection with one small request that its client does not wait for. However many
-  // an address opens, all others' come between them.
+  // Assumed, not measured: what a connection with one small request costs its lane. However many an
+  // address opens, all others' come between them.
   static constexpr TurnLine::Cost kConnection{100};
   // What is smaller is done without a turn.
   static constexpr size_t kPiece = size_t{64} << 10;
