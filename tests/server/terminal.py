@@ -1,55 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program on a terminal of its own, for tests: what it wrote, what the terminal's modes are."""
-import fcntl
 import os
-import pty
+import pathlib
 import re
-import select
-import signal
-import struct
-import subprocess
-import termios
+import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from on_terminal import OnTerminal
 
-class Terminal:
+
+class Terminal(OnTerminal):
     def __init__(self, command, columns, rows, env=None):
         self.text = ""
-        self.master, self.slave = pty.openpty()
-        self.size(columns, rows)
-        self.modes_before = self.modes()
-        self.process = subprocess.Popen(
-            command, stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(env or {})},
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
-
-    def size(self, columns, rows):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def resize(self, columns, rows):
-        self.size(columns, rows)
-        self.process.send_signal(signal.SIGWINCH)
-
-    def modes(self):
-        return termios.tcgetattr(self.slave)
+        super().__init__(command, columns, rows, env or {})
 
     def drain(self, seconds):
         """Takes what comes within that time; whether anything did."""
-        if not select.select([self.master], [], [], seconds)[0]:
-            return False
-        self.text += os.read(self.master, 65536).decode("utf-8", "replace")
-        return True
+        piece = self.piece(seconds)
+        self.text += piece.decode("utf-8", "replace")
+        return bool(piece)
 
     def read_until(self, wanted, seconds=30):
         """Only what is written from now on counts."""

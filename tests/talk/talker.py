@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hearth run` on a terminal of its own, and what its screen shows: pyte is the terminal."""
-import fcntl
 import os
 import pathlib
-import pty
 import re
-import select
-import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 
 import pyte
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from checking import expect, same, work_model  # for those who import from here as well
+from on_terminal import OnTerminal
 
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "hearth"
 CTRL_C, CTRL_D, UP, LEFT, ENTER = b"\x03", b"\x04", b"\x1b[A", b"\x1b[D", b"\r"
@@ -33,52 +28,30 @@ def without_times(line):
     return re.sub(r"\d+(\.\d+)? s\b", "N s", line)
 
 
-class Talker:
+class Talker(OnTerminal):
     def __init__(self, *flags, columns=100, rows=24, env=None, state=None, program=None):
         self.raw = b""
         self.folder = tempfile.TemporaryDirectory()
         self.state = state or self.folder.name
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
-        self.master, self.slave = pty.openpty()
-        self.size(columns, rows)
-        self.modes_before = self.modes()
-        base = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": self.state,
-                "HOME": self.state, "PATH": os.environ["PATH"]}
-        self.process = subprocess.Popen(
-            [*(program or [PROGRAM, "run"]), *flags], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env={**base, **(env or {})}, cwd=self.folder.name, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-
-    def __enter__(self):
-        return self
+        base = {"XDG_STATE_HOME": self.state, "HOME": self.state, "PATH": os.environ["PATH"]}
+        super().__init__([*(program or [PROGRAM, "run"]), *flags], columns, rows, {**base, **(env or {})},
+                         cwd=self.folder.name)
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
+        super().__exit__()
         self.folder.cleanup()
-
-    def size(self, columns, rows):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, columns, rows):
         self.screen.resize(rows, columns)
-        self.size(columns, rows)
-        self.process.send_signal(signal.SIGWINCH)
-
-    def modes(self):
-        return termios.tcgetattr(self.slave)
+        super().resize(columns, rows)
 
     def drain(self, seconds=0.0):
-        if not select.select([self.master], [], [], seconds)[0]:
-            return False
-        piece = os.read(self.master, 65536)
+        piece = self.piece(seconds)
         self.raw += piece
         self.stream.feed(piece)
-        return True
+        return bool(piece)
 
     def settle(self, seconds=0.15):
         """Until nothing came for a moment."""

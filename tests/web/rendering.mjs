@@ -11,6 +11,22 @@ async function asked(visit, {browser, relay}, text, size) {
   return visitor.page;
 }
 
+// A page that waits for its reply, and the stream that the reply is to be written to.
+async function waiting(visit, {browser, relay}) {
+  let send;
+  relay.rules.length = 0;
+  relay.rules.push((request, response) => {
+    if (!isChat(request)) return false;
+    startEvents(response);
+    send = response;
+    return true;
+  });
+  const {page} = await visit(browser, relay.address);
+  await type(page, 'Go');
+  await page.getByText('Waiting for the first token').waitFor();
+  return {page, send};
+}
+
 // Each would set the title, leave the page or load something if it had its way.
 const ATTACKS = {
   'a script': '<script>document.title="bad"</script>',
@@ -127,18 +143,7 @@ async function looks(runner, parts) {
     same(await reply(page).locator('.markdown').innerText(), streamed, 'after reloading');
   });
   await runner.slow('while it streams, no block is lost or doubled', async (visit) => {
-    const {relay, browser} = parts;
-    let send;
-    relay.rules.length = 0;
-    relay.rules.push((request, response) => {
-      if (!isChat(request)) return false;
-      startEvents(response);
-      send = response;
-      return true;
-    });
-    const {page} = await visit(browser, relay.address);
-    await type(page, 'Go');
-    await page.getByText('Waiting for the first token').waitFor();
+    const {page, send} = await waiting(visit, parts);
     for (let i = 0; i < 30; ++i) send.write(say(`Paragraph ${i}.\n\n`));
     await page.getByText('Paragraph 29.').waitFor();
     same(await reply(page).locator('p').count(), 30, 'paragraphs');
@@ -147,18 +152,7 @@ async function looks(runner, parts) {
     same(await reply(page).locator('.markdown p').count(), 30, 'paragraphs at the end');
   });
   await runner.run('what a reply has so far is not drawn again', async (visit) => {
-    const {relay, browser} = parts;
-    let send;
-    relay.rules.length = 0;
-    relay.rules.push((request, response) => {
-      if (!isChat(request)) return false;
-      startEvents(response);
-      send = response;
-      return true;
-    });
-    const {page} = await visit(browser, relay.address);
-    await type(page, 'Go');
-    await page.getByText('Waiting for the first token').waitFor();
+    const {page, send} = await waiting(visit, parts);
     const block = (i) => `Paragraph ${i} with $x_${i}$.\n\n- a\n- b\n\n\`\`\`js\nlet a = ${i};\n\`\`\`\n\n`;
     for (let i = 0; i < 10; ++i) send.write(say(block(i)));
     await page.getByText('let a = 9;').waitFor();
