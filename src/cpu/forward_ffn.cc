@@ -218,7 +218,9 @@ Status Forward::RunPagedExperts(int index, std::span<const ExpertPager::Loaded> 
 }
 
 // What a layer adds to a token's state is small, so the next layer's router already says from here
-// mostly what it will say (docs/machines.md). A few tokens stand for all.
+// mostly what it will say (docs/machines.md). A few tokens stand for all. Asked twice: before a
+// layer's experts, for the disk that has nothing to read for them, and after them, when the state
+// lacks only the next attention and the disk has nothing to do.
 void Forward::ExpectExperts(int index) {
   constexpr int kTokens = 8;
   if (index >= static_cast<int>(spec_.layers.size())) return;
@@ -274,6 +276,7 @@ Status Forward::MoeFfn(int index, RouterKind kind) {
     }
     kernels_.add_scaled(total, 1.0f, d, &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
   });
+  if (model_.pager() != nullptr) ExpectExperts(index + 1);
   return Status();
 }
 
