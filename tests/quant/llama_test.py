@@ -44,7 +44,7 @@ def said_by_llama(sid, model, prompts):
     inside = sid.model(model)
     for prompt in prompts:
         command = sid.command("llama-completion", "-m", inside, "-p", prompt, "-n", str(TOKENS), "--temp", "0",
-                              "-no-cnv", "--no-warmup", "--ignore-eos", "-c", "512", "--no-display-prompt")
+                              "-no-cnv", "--no-warmup", "--ignore-eos", "-c", "512", "--no-display-prompt", "-t", "1")
         ran = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False,
                              stdin=subprocess.DEVNULL, timeout=600)
         expect(ran.returncode == 0, f"llama.cpp does not open {model.name}: {ran.stderr[-500:]}")
