@@ -14,6 +14,7 @@
 #include "app/open_model.h"
 #include "model/reference.h"
 #include "platform/file.h"
+#include "platform/isa.h"
 
 namespace hearth {
 namespace {
