@@ -58,7 +58,8 @@ def reply(*flags, without=(), inside=()):
     return done.stdout, warnings
 
 
-READ_ONLY = ("unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro / && ! touch /written 2>/dev/null && exec "$0" "$@"')
+READ_ONLY = ("unshare", "--mount", "sh", "-c",
+             'mount -o remount,bind,ro / && ! touch /written 2>/dev/null && exec "$0" "$@"')
 
 
 def check_read_only(usual):

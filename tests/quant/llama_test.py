@@ -25,7 +25,8 @@ from serving import serving  # noqa: E402
 TARGETS = ("int8", "q6_k", "q5_k", "q5_1", "q5_0", "int4", "q4_1", "q4_0", "mxfp4", "f16", "bf16", "f32", "keep")
 PROMPTS = ("The capital of France is", "Once upon a time", "Water boils at", "The first president of the United")
 TOKENS = 16
-COLUMNS = "| `--to` | weights, MiB | perplexity | same first choice | mean KL | equal replies | largest gap where they part |"
+COLUMNS = ("| `--to` | weights, MiB | perplexity | same first choice | mean KL | equal replies "
+           "| largest gap where they part |")
 MOST_GAP = 0.7  # nats between Hearth's first choice and llama.cpp's
 
 
@@ -104,9 +105,9 @@ def main():
             perplexity, change, top1, divergence = quantized(given, source, path, target)
             pairs = list(zip(said_by_hearth(given.program, str(path), prompts), said_by_llama(sid, path, prompts)))
             gaps = [gap for pair in pairs if (gap := gap_of(*pair)) is not None]
+            largest = f"{max(gaps):.2f}" if gaps else "-"
             print(f"| `{target}` | {path.stat().st_size / 2**20:.0f} | {float(perplexity):.2f} ({change} %) | {top1} % "
-                  f"| {divergence} | {len(prompts) - len(gaps)} of {len(prompts)} | {f'{max(gaps):.2f}' if gaps else '-'} |",
-                  flush=True)
+                  f"| {divergence} | {len(prompts) - len(gaps)} of {len(prompts)} | {largest} |", flush=True)
             expect(max(gaps, default=0) <= MOST_GAP,
                    f"{target}: {[(ours['text'], theirs) for ours, theirs in pairs]}")
             path.unlink()
