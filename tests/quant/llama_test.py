@@ -25,7 +25,7 @@ from serving import serving  # noqa: E402
 TARGETS = ("int8", "q6_k", "q5_k", "q5_1", "q5_0", "int4", "q4_1", "q4_0", "mxfp4", "f16", "bf16", "f32", "keep")
 PROMPTS = ("The capital of France is", "Once upon a time", "Water boils at", "The first president of the United")
 TOKENS = 16
-COLUMNS = ("| `--to` | weights, MiB | perplexity | same first choice | mean KL | equal replies "
+COLUMNS = ("| `--to` | file, MiB | perplexity | same first choice | mean KL | equal replies "
            "| largest gap where they part |")
 MOST_GAP = 0.7  # nats between Hearth's first choice and llama.cpp's
 
