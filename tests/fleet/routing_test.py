@@ -29,7 +29,7 @@ def main():
     options.first_token, options.last_token = 300, 700
     spec = ChatSpec(rate=options.rate, requests=options.requests, turns=6, message=40, reply=40, system=200,
                     apps=8, think=2)
-    busy_spec = dataclasses.replace(spec, rate=options.busy_rate, requests=options.requests // 2, seed=2)
+    busy_spec = dataclasses.replace(spec, rate=options.busy_rate, think=0.02, requests=options.requests // 2, seed=2)
     found, busy = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         fleet = RoutedFleet(options, folder)
