@@ -8,9 +8,10 @@ broken stream of `hearth serve` by itself (docs/streams.md).
     client = OpenAI(base_url="http://127.0.0.1:8080/v1", api_key="none",
                     http_client=resuming_client())
 
-Everything else stays as it is. A lost connection, a restarted server, another replica at the same
-address: the SDK sees one stream, without a lost and without a doubled event.
+Everything else stays as it is. A lost connection, a restarted server, one that hangs, another replica
+at the same address: the SDK sees one stream, without a lost and without a doubled event.
 """
+import re
 import time
 import uuid
 
@@ -21,6 +22,7 @@ except ImportError:
 
 RETRIED = (429, 502, 503, 504)  # the server is there, but not now
 MAX_IDLE_TRIES = 20
+ASKS_FOR_STREAM = re.compile(rb'"stream"\s*:\s*true')
 
 
 def without_comments(events):
@@ -85,11 +87,12 @@ class ResumingStream(httpx.SyncByteStream):
 
 
 class ResumingTransport(httpx.BaseTransport):
-    """`patience`: seconds to go on trying after a break, until the first answer."""
+    """`patience`: seconds to go on trying after a break, until the first answer. `gap`: seconds without
+    any byte after which a stream counts as broken; a server that is well sends a ping every ten."""
 
-    def __init__(self, inner=None, patience=60.0):
+    def __init__(self, inner=None, patience=60.0, gap=45.0):
         self.inner = inner or httpx.HTTPTransport()
-        self.patience = patience
+        self.patience, self.gap = patience, gap
 
     def handle_request(self, request):
         if request.method != "POST":
@@ -131,20 +134,25 @@ class ResumingTransport(httpx.BaseTransport):
                 break
         raise error
 
-    @staticmethod
-    def copy(request, body, last_id):
+    def copy(self, request, body, last_id):
         headers = request.headers.copy()
         if last_id is not None:
             headers["last-event-id"] = last_id
+        extensions = dict(request.extensions)
+        if ASKS_FOR_STREAM.search(body):
+            # A stream's head is sent at once, so the gap bounds the wait for it as well.
+            timeout = dict(extensions.get("timeout") or {})
+            timeout["read"] = min(timeout.get("read") or self.gap, self.gap)
+            extensions["timeout"] = timeout
         return httpx.Request(request.method, request.url, headers=headers, content=body,
-                             extensions=request.extensions)
+                             extensions=extensions)
 
     def close(self):
         self.inner.close()
 
 
-def resuming_client(patience=60.0, **options):
+def resuming_client(patience=60.0, gap=45.0, **options):
     """For the `http_client` of OpenAI(...) and Anthropic(...)."""
     options.setdefault("timeout", httpx.Timeout(600.0, connect=10.0))
-    return httpx.Client(transport=ResumingTransport(patience=patience), follow_redirects=True,
-                        **options)
+    return httpx.Client(transport=ResumingTransport(patience=patience, gap=gap),
+                        follow_redirects=True, **options)

@@ -8,11 +8,14 @@
 //   const client = new OpenAI({ baseURL: 'http://127.0.0.1:8080/v1', apiKey: 'none',
 //                               fetch: resumingFetch() });
 //
-// Everything else stays as it is. A lost connection, a restarted server, another replica at the
-// same address: the SDK sees one stream, without a lost and without a doubled event.
+// Everything else stays as it is. A lost connection, a restarted server, one that hangs, another
+// replica at the same address: the SDK sees one stream, without a lost and without a doubled event.
 
 export interface ResumingOptions {
   patienceMs?: number; // how long to go on trying after a break, until the first answer
+  // How long a stream may be without any byte before it counts as broken; a server that is well
+  // sends a ping every ten seconds.
+  gapMs?: number;
   fetch?: typeof fetch;
 }
 
@@ -40,9 +43,26 @@ class Events {
   }
 }
 
+// What comes of `wait`, or after `ms` of silence an error, with `giveUp` called.
+async function unlessSilent<T>(wait: Promise<T>, ms: number, giveUp: () => void): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`no byte of the stream for ${ms} ms`));
+      giveUp();
+    }, ms);
+  });
+  try {
+    return await Promise.race([wait, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 export function resumingFetch(options: ResumingOptions = {}): typeof fetch {
   const inner = options.fetch ?? fetch;
   const patienceMs = options.patienceMs ?? 60_000;
+  const gapMs = options.gapMs ?? 45_000;
 
   return async (input, init) => {
     if (init?.method?.toUpperCase() !== 'POST') return inner(input, init);
@@ -52,10 +72,16 @@ export function resumingFetch(options: ResumingOptions = {}): typeof fetch {
     if (!headers.has('idempotency-key')) {
       headers.set('idempotency-key', `hearth-${crypto.randomUUID()}`);
     }
+    const asksForStream = typeof init.body === 'string' && /"stream"\s*:\s*true/.test(init.body);
     const ask = (lastId?: string) => {
       const own = new Headers(headers);
       if (lastId !== undefined) own.set('last-event-id', lastId);
-      return inner(input, { ...init, headers: own });
+      if (!asksForStream) return inner(input, { ...init, headers: own });
+      // A stream's head is sent at once, so the gap bounds the wait for it as well.
+      const late = new AbortController();
+      const signal = init.signal ? AbortSignal.any([init.signal, late.signal]) : late.signal;
+      const answer = inner(input, { ...init, headers: own, signal });
+      return unlessSilent(answer, gapMs, () => late.abort());
     };
 
     // A new answer to the same request, from where the old one broke.
@@ -101,7 +127,8 @@ export function resumingFetch(options: ResumingOptions = {}): typeof fetch {
         while (!isOver) {
           let part;
           try {
-            part = await reader.read();
+            const silent = reader;
+            part = await unlessSilent(reader.read(), gapMs, () => void silent.cancel().catch(() => {}));
           } catch (error) {
             if (isOver) return;
             if (init.signal?.aborted || ++idleTries > MAX_IDLE_TRIES) return controller.error(error);

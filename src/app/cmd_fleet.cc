@@ -76,6 +76,9 @@ void AddHaproxyOptions(CLI::App& sub, FleetFlags& flags) {
                  "Maximum number of clients' connections")
       ->check(Between(10, 1 << 24))
       ->capture_default_str();
+  sub.add_flag("--shared-batches", spec.has_shared_batches,
+               "Send requests for files and batch jobs to any replica: their --batches is one "
+               "PostgreSQL database; default: to the first of --replicas");
 }
 
 }  // namespace

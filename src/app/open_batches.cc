@@ -40,7 +40,11 @@ Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags) {
   BatchOptions options;
   options.renew_every = std::chrono::milliseconds(flags.lease_s * 1000 / 3);
   options.max_in_flight = flags.max_in_flight;
-  return std::make_unique<BatchOffice>(std::move(store), options);
+  std::unique_ptr<BatchStore> runners;
+  if (flags.is_remote()) {
+    HEARTH_ASSIGN(runners, BatchStore::Open(flags.path, quota));
+  }
+  return std::make_unique<BatchOffice>(std::move(store), options, std::move(runners));
 }
 
 void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects) {

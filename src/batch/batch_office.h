@@ -13,8 +13,14 @@ namespace hearth {
 // Thread: any.
 class BatchOffice final : public BatchDesk {
  public:
-  explicit BatchOffice(std::unique_ptr<BatchStore> store, const BatchOptions& options = {})
-      : store_(std::move(store)), runner_(*store_, options) {}
+  // `runners`: a second connection to the same store for the thread that runs lines, so that a
+  // large upload does not hold up claims and answers, nor a database that hangs in one of these the
+  // API. Null: both use one.
+  explicit BatchOffice(std::unique_ptr<BatchStore> store, const BatchOptions& options = {},
+                       std::unique_ptr<BatchStore> runners = nullptr)
+      : store_(std::move(store)),
+        runners_(std::move(runners)),
+        runner_(runners_ != nullptr ? *runners_ : *store_, options) {}
   // From here on lines are run.
   void Start(BatchSend send) { runner_.Start(std::move(send)); }
   // Lines that run are given up: they are run again when the next process starts.
@@ -35,8 +41,8 @@ class BatchOffice final : public BatchDesk {
  private:
   ApiResult<FileRow> File(const std::string& tenant, const std::string& id);
   ApiResult<BatchRow> Batch(const std::string& tenant, const std::string& id);
-  const std::unique_ptr<BatchStore> store_;
-  BatchRunner runner_;  // before the store goes
+  const std::unique_ptr<BatchStore> store_, runners_;
+  BatchRunner runner_;  // before the stores go
 };
 
 }  // namespace hearth

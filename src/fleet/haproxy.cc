@@ -78,6 +78,17 @@ defaults
   timeout client %s
   timeout server %s
   timeout queue %s
+  # Tokens leave as they come, not when a packet is full; and a machine that is gone is noticed, which
+  # a stream without traffic would not show.
+  option http-no-delay
+  option clitcpka
+  option srvtcpka
+  clitcpka-idle 20s
+  clitcpka-intvl 5s
+  clitcpka-cnt 4
+  srvtcpka-idle 10s
+  srvtcpka-intvl 3s
+  srvtcpka-cnt 4
   # Only before the first byte of an answer: a stream's head leaves the replica at once.
   retries 3
   option redispatch 1
@@ -122,8 +133,11 @@ constexpr const char* kSessionKey = R"(
 std::string Front(const FleetSpec& spec) {
   std::string tls;
   if (!spec.certificate.empty()) tls = " ssl crt " + spec.certificate + " alpn h2,http/1.1";
-  return "\nfrontend api\n  bind " + spec.listen + tls + "\n" + Errors() + kSessionKey + R"(
-  # Files and batch jobs are on one machine's disk; what makes something is not sent twice.
+  const char* const where = spec.has_shared_batches
+                                ? "Files and batch jobs are in a database of all replicas"
+                                : "Files and batch jobs are on one machine's disk";
+  return "\nfrontend api\n  bind " + spec.listen + tls + "\n" + Errors() + kSessionKey + "\n  # " +
+         where + R"(; what makes something is not sent twice.
   acl is_batch path_beg /v1/files /v1/batches
   http-request disable-l7-retry if is_batch
   use_backend batch if is_batch
@@ -175,8 +189,18 @@ std::string Replicas(const FleetSpec& spec) {
 }
 
 std::string Batch(const FleetSpec& spec) {
-  return "\nbackend batch\n" + Errors() + "  server " + spec.replicas[0].address + " " +
-         spec.replicas[0].address + " maxconn 32\n";
+  std::string out = "\nbackend batch\n" + Errors();
+  if (!spec.has_shared_batches) {
+    const std::string& first = spec.replicas[0].address;
+    return out + "  server " + first + " " + first + " maxconn 32\n";
+  }
+  out += "  balance leastconn\n";
+  for (const FleetReplica& replica : spec.replicas) {
+    // Checked once: this backend goes by what the other found.
+    out += "  server " + replica.address + " " + replica.address + " maxconn 32 track replicas/" +
+           replica.address + "\n";
+  }
+  return out;
 }
 
 std::string Stats(const FleetSpec& spec) {

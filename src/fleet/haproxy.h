@@ -27,11 +27,12 @@ struct FleetSpec {
   std::string certificate = {};  // PEM with chain and key; empty: no TLS
   std::string stats = "127.0.0.1:8404";
   FleetBalance balance = FleetBalance::kSession;
-  int bounded_load = 200;  // percent of the mean load that one replica may have; 0: no bound
+  int bounded_load = 300;  // percent of the mean load that one replica may have; 0: no bound
   int max_queued = 32;     // requests that wait at the balancer for one replica
   double queue_s = 30;     // and how long
   double reply_s = 600;    // without a byte of a reply
   int max_connections = 8000;
+  bool has_shared_batches = false;  // any replica has all files and batch jobs
 };
 
 // Two replicas of one address are refused, and words that HAProxy would read as others.

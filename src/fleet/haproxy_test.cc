@@ -50,6 +50,17 @@ TEST(Haproxy, SaysWhatIsAskedFor) {
   EXPECT_THAT(*HaproxyConfig(spec), HasSubstr("balance leastconn\n"));
 }
 
+TEST(Haproxy, SendsBatchesWhereTheyAre) {
+  FleetSpec spec = Three();
+  const char* const second =
+      "  server 10.0.0.2:8080 10.0.0.2:8080 maxconn 32 track replicas/10.0.0.2:8080\n";
+  EXPECT_THAT(*HaproxyConfig(spec), HasSubstr("server 10.0.0.1:8080 10.0.0.1:8080 maxconn 32\n"));
+  EXPECT_THAT(*HaproxyConfig(spec), Not(HasSubstr(second)));
+  spec.has_shared_batches = true;
+  EXPECT_THAT(*HaproxyConfig(spec), HasSubstr(second));
+  EXPECT_THAT(*HaproxyConfig(spec), HasSubstr("http-request disable-l7-retry if is_batch\n"));
+}
+
 // A replica that goes must not rename the others: their sessions stay where they are.
 TEST(Haproxy, IdsDoNotDependOnTheList) {
   FleetSpec spec = Three();

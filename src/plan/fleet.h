@@ -37,7 +37,7 @@ struct FleetSetup {
   int fast_replicas = 0;  // of those: so many with `fast_times` the speed
   double fast_times = 1;
   FleetPolicy policy = FleetPolicy::kSession;
-  int bounded_load = 200;
+  int bounded_load = 300;
   bool uses_model = false;    // the model of a replica whatever the size
   bool coarse_pages = false;  // in such a model, whatever the size
   FleetTier tier = {};        // with one, replicas are modelled

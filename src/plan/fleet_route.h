@@ -24,7 +24,7 @@ class FleetRouter {
  public:
   struct Options {
     FleetPolicy policy = FleetPolicy::kSession;
-    int bounded_load = 200;      // percent of the mean, with kSession; 0: no bound
+    int bounded_load = 300;      // percent of the mean, with kSession; 0: no bound
     int page = 64;               // tokens, of the names that kPrecise remembers
     std::vector<double> speeds;  // of each replica, beside one of 1
     // Tokens of a prompt that a replica has cached; asked with kPrecise alone.

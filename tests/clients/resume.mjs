@@ -3,6 +3,7 @@
 //   node resume.mjs HEARTH KILLS
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import OpenAI from 'openai';
 import Anthropic from '@anthropic-ai/sdk';
 import { resumingFetch } from '../../clients/typescript/hearth-streams.ts';
@@ -31,12 +32,14 @@ const counted = async (input, init) => {
   return response;
 };
 const wrapped = resumingFetch({ fetch: counted, patienceMs: 240_000 });
-const openai = new OpenAI({ baseURL: `${server.address}/v1`, apiKey: 'none', fetch: wrapped, maxRetries: 0 });
+const openaiAt = (address, fetch) =>
+  new OpenAI({ baseURL: `${address}/v1`, apiKey: 'none', fetch, maxRetries: 0 });
+const openai = openaiAt(server.address, wrapped);
 const anthropic = new Anthropic({ baseURL: server.address, apiKey: 'none', fetch: wrapped, maxRetries: 0 });
 const content = (number) => [{ role: 'user', content: `Tell tale ${number}` }];
 
-async function* chat(number) {
-  const stream = await openai.chat.completions.create({
+async function* chat(number, client = openai) {
+  const stream = await client.chat.completions.create({
     model: server.name, messages: content(number), stream: true, max_tokens: 200, seed: number, min_tokens: 200,
   });
   for await (const chunk of stream) yield chunk.choices[0]?.delta?.content ?? '';
@@ -66,6 +69,41 @@ for (let number = 1; breaks < kills; number += 1) {
   const ask = number % 2 ? chat : message;
   const undisturbed = await textOf(ask(number), 0);
   assert.equal(await textOf(ask(number), 3 + (number % 5)), undisturbed);
+}
+
+// A relay whose first connections fall silent after so many bytes of the answer, as one to a machine
+// that hangs does: nothing more comes, and nothing is closed.
+function mute(port, silences, after) {
+  let left = silences;
+  const relay = net.createServer((near) => {
+    const far = net.connect(port, '127.0.0.1');
+    let room = left-- > 0 ? after : Infinity;
+    far.on('data', (data) => {
+      if (data.length > room) relay.silenced = (relay.silenced ?? 0) + 1;
+      near.write(data.subarray(0, Math.min(room, data.length)));
+      room = Math.max(0, room - data.length);
+    });
+    far.on('end', () => room > 0 && near.end());
+    near.on('data', (data) => far.write(data));
+    near.on('error', () => far.destroy());
+    near.on('close', () => far.destroy());
+    far.on('error', () => near.destroy());
+  });
+  return new Promise((resolve) => relay.listen(0, '127.0.0.1', () => resolve(relay)));
+}
+
+for (const after of [0, 1500]) {
+  const relay = await mute(new URL(server.address).port, 2, after);
+  let tries = 0;
+  const trying = (input, init) => {
+    tries += 1;
+    return fetch(input, { ...init, headers: new Headers([...init.headers, ['connection', 'close']]) });
+  };
+  const quiet = openaiAt(
+    `http://127.0.0.1:${relay.address().port}`, resumingFetch({ fetch: trying, gapMs: 500 }));
+  assert.equal(await textOf(chat(7, quiet), 0), await textOf(chat(7), 0));
+  assert.ok(relay.silenced > 0 && tries > 1, `${relay.silenced} silences, ${tries} tries`);
+  relay.close();
 }
 await server.stop();
 console.log(`${breaks} streams killed in flight and resumed: all equal`);

@@ -26,9 +26,9 @@ def answers(port, path="/"):
         return 0
 
 
-def accepts(port):
+def accepts(port, host="127.0.0.1"):
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection((host, port), timeout=5).close()
         return True
     except OSError:
         return False

@@ -38,11 +38,13 @@ class Replica:
         self.host, self.port, self.agent = host, port, 0
         self.start()
 
+    def command(self):
+        return [self.program, "serve", "--model", self.model, "--host", self.host, "--port", str(self.port),
+                "--agent-check", f"{self.host}:{self.agent}", "--threads", "1", "--slow-start", "0",
+                *self.flags]
+
     def start(self):
-        self.process = subprocess.Popen(
-            [self.program, "serve", "--model", self.model, "--host", self.host, "--port", str(self.port),
-             "--agent-check", f"{self.host}:{self.agent}", "--threads", "1", "--slow-start", "0",
-             *self.flags], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
         log = []
         for line in self.process.stderr:
             log.append(line)
@@ -97,11 +99,15 @@ class Haproxy:
                                  check=False)
         expect(checked.returncode == 0, f"a configuration that HAProxy takes: {checked.stderr}")
         expect("warning" not in checked.stderr.lower(), f"no warnings: {checked.stderr}")
-        self.process = subprocess.Popen(["haproxy", "-db", "-f", path], stderr=subprocess.DEVNULL)
+        self.path, self.process = path, None
         atexit.register(self.stop)  # also when a check fails: whoever waits for our output would wait for it
-        wait_until(self.answers)
+        self.start()
         for replica in replicas:
             wait_until(lambda each=replica: self.row(each)["status"].startswith("UP"))
+
+    def start(self, *flags):
+        self.process = subprocess.Popen(["haproxy", "-db", "-f", self.path, *flags], stderr=subprocess.DEVNULL)
+        wait_until(self.answers)
 
     def answers(self):
         expect(self.process.poll() is None, "HAProxy to run")
@@ -119,8 +125,9 @@ class Haproxy:
         raise AssertionError(text)
 
     def stop(self):
-        self.process.terminate()
-        self.process.wait()
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
 
 
 def get(port, path, host="127.0.0.1"):

@@ -3,12 +3,14 @@
 wrapper of clients/python they equal the undisturbed ones byte for byte, in every dialect, with a
 journal on disk and without. resume_test.py HEARTH [--kills N]: so many streams killed in flight."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import random
 import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -71,6 +73,7 @@ class Stream(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.body = ask_of(number, tokens)
         self.server, self.headers = server, {"content-type": "application/json", **(headers or {})}
+        self.address = server.address
         self.transport = Transport()
         self.text, self.trouble = "", None
         self.has_begun = threading.Event()
@@ -78,7 +81,7 @@ class Stream(threading.Thread):
     def run(self):
         client = hearth_streams.httpx.Client(transport=self.transport, timeout=240)
         try:
-            with client.stream("POST", self.server.address + self.path, headers=self.headers,
+            with client.stream("POST", self.address + self.path, headers=self.headers,
                                content=json.dumps(self.body)) as response:
                 if response.status_code != 200:
                     response.read()
@@ -234,6 +237,49 @@ def official_clients(server):
         expect(transports[-1].breaks > 0, "that one was in flight when its server died")
 
 
+class Mute:
+    """A relay before the server whose first connections fall silent after some bytes of the answer,
+    as one to a machine that hangs does: nothing more comes, and nothing is closed."""
+
+    def __init__(self, port, silences, after):
+        self.target, self.silences, self.after = port, silences, after
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near, _ = self.socket.accept()
+            far = socket.create_connection(("127.0.0.1", self.target))
+            left = self.after if self.silences > 0 else 1 << 60
+            self.silences -= 1
+            threading.Thread(target=self.pass_on, args=(near, far, 1 << 60), daemon=True).start()
+            threading.Thread(target=self.pass_on, args=(far, near, left), daemon=True).start()
+
+    @staticmethod
+    def pass_on(source, sink, left):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data[:left])
+                left = max(0, left - len(data))
+            if left > 0:
+                sink.shutdown(socket.SHUT_WR)
+
+
+def silences(server):
+    """A server that hangs, before the head of its answer and in the middle: the stream is resumed."""
+    for after in (0, 1500):
+        stream = Stream(server, 6001, 40)
+        run_all([stream])
+        relay = Mute(server.port, 2, after)
+        quiet = Stream(server, 6001, 40)
+        quiet.transport = Transport(gap=0.5)
+        quiet.address = f"http://127.0.0.1:{relay.port}"
+        run_all([quiet])
+        expect(relay.silences < 0, f"two silences and an answer: {2 - relay.silences} connections")
+        same(text_of(check_form(quiet.text)), text_of(check_form(stream.text)), "the resumed text")
+
+
 def wait_for_stream(server, thread):
     """Until something runs, or ran already."""
     while thread.is_alive() and not metric(server, "hearth_requests_running"):
@@ -260,6 +306,7 @@ def main():
             for series in ("hearth_streams_resumed_total", "hearth_resume_tokens_total"):
                 expect(metric(server, series) > 0, f"{series} in /metrics")
             replays(server)
+            silences(server)
             official_clients(server)
         with serving(flags.program, model, "--context", "1024", "--quiet") as server:
             without = kills(server, max(3, flags.kills // 10), 900_000)
