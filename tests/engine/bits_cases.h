@@ -126,6 +126,7 @@ class BitsTest {
     return compared;
   }
 
+  int vocab_size() const { return model_.spec.vocab_size; }
   int num_hits() const { return num_hits_; }
   int num_preempted() const { return num_preempted_; }
   int num_drafted() const { return num_drafted_; }
