@@ -60,7 +60,7 @@ def module_with(folder, module, version, extra=""):
                                    encoding="utf-8")
 
 
-def go_build(name, module, version, package, extra=""):
+def go_build(name, module, version, package, extra="", ldflags=""):
     """Into its place, or not at all."""
     target = place(name)
     if target.exists():
@@ -72,7 +72,7 @@ def go_build(name, module, version, package, extra=""):
         module_with(folder, module, version, extra)
         (folder / "tools.go").write_text(f'package parts\n\nimport _ "{package}"\n', encoding="utf-8")
         flags = {"GOFLAGS": "-mod=mod -trimpath", "CGO_ENABLED": "0"}
-        run("go", "build", "-ldflags", "-s -w", "-o", folder / name, package, folder=folder, env=flags)
+        run("go", "build", "-ldflags", "-s -w" + ldflags, "-o", folder / name, package, folder=folder, env=flags)
         (folder / name).rename(target)
 
 
@@ -85,6 +85,13 @@ def staged(module, version):
     names = re.findall(r"^\t(k8s\.io/\S+) => \./staging", pathlib.Path(path).read_text("utf-8"), re.M)
     release = version.replace("v1.", "v0.")
     return "".join(f"replace {name} => {name} {release}\n" for name in names)
+
+
+def kubernetes_version(version):
+    """A server that was not told its version has none, and Helm refuses to install into it."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    names = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    return "".join(f" -X k8s.io/component-base/version.{name}={value}" for name, value in names.items())
 
 
 def make_pypi():
@@ -106,7 +113,7 @@ def main():
     go_build("helm", module, version, f"{module}/cmd/helm")
     module, version = KUBERNETES
     go_build("kube-apiserver", module, version, f"{module}/cmd/kube-apiserver", staged(module, version)
-             if not place("kube-apiserver").exists() else "")
+             if not place("kube-apiserver").exists() else "", kubernetes_version(version))
     for name in ("envoy", "etcd", "epp", "helm", "kube-apiserver"):
         print(f"setup: {name}: {find(name)}")
 
