@@ -170,7 +170,7 @@ void Run(int rounds, const char* only) {
   Rig rig;
   std::vector<Candidate> candidates;
   for (const Isa isa : SupportedIsas()) {
-    if (isa == Isa::kAvx2 || isa == Isa::kAvx512) {
+    if (isa == Isa::kAvx2 || isa == Isa::kAvx512Vnni) {
       candidates.push_back({NameOf(isa), KernelsOf(isa)});
     }
   }

@@ -3,6 +3,7 @@
 // threads, one row of output per format and number of tokens. Shows each as a share of a plain read
 // of the same bytes and in GFLOP/s; kernels_amx.cc takes from it where one hands over to the next.
 //   products_bench [rounds] [tokens...]
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -31,10 +32,9 @@ std::vector<Path> Paths() {
   constexpr int kAny = 1 << 20;
   constexpr auto kMxfp4 = static_cast<size_t>(PackKind::kMxfp4);
   constexpr auto kQ8 = static_cast<size_t>(PackKind::kQ8);
-  std::vector<Path> paths = {
-      {"avx512", PackKind::kMxfp4, Avx512Kernels().matmul[kMxfp4], 1, 8},
-      {"avx512", PackKind::kQ8, Avx512Kernels().matmul[kQ8], 1, 16},
-  };
+  const KernelTable& few = KernelsOf(std::min(BestIsa(), Isa::kAvx512));
+  std::vector<Path> paths = {{few.isa, PackKind::kMxfp4, few.matmul[kMxfp4], 1, 8},
+                             {few.isa, PackKind::kQ8, few.matmul[kQ8], 1, 16}};
   if (BestIsa() < Isa::kAmx) return paths;
   paths.push_back({"few", PackKind::kMxfp4, AmxMatmulMxfp4Few, 1, kMostFewTokens});
   paths.push_back({"amx", PackKind::kMxfp4, AmxMatmulMxfp4, 2, kAny});
@@ -111,7 +111,7 @@ void Measure(PackKind kind, int m, int rounds) {
 
 int main(int argc, char** argv) {
   using hearth::PackKind;
-  if (hearth::BestIsa() < hearth::Isa::kAvx512) {
+  if (hearth::BestIsa() < hearth::Isa::kAvx512Vnni) {
     std::printf("this processor has no AVX-512\n");
     return 0;
   }

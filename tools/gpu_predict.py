@@ -86,7 +86,9 @@ def step(model, card, tokens, context, costs):
         multiplied += count * touched * tiles * tile * 2 * 2  # two halves, multiply and add
     seen = context * model["full"] + min(context, model["window"][1]) * model["window"][0]
     read += tokens * seen
-    count = model["experts"] * launches["experts"] + model["dense"] * launches["dense"] + model["extra"]
+    prompt = "prompt-" if tokens == CHUNK else ""
+    count = (model["experts"] * launches[f"{prompt}experts"] + model["dense"] * launches[f"{prompt}dense"]
+             + model["extra"])
     return (read / (bandwidth * 1e9 * REACHED), issued / (processors * 4 * clock * 1e9 * ISSUED),
             multiplied / (tops * 1e12), (count + launches["around"]) * LAUNCH, read)
 

@@ -14,6 +14,7 @@
 #include "app/open_model.h"
 #include "model/reference.h"
 #include "platform/file.h"
+#include "platform/isa.h"
 
 namespace hearth {
 namespace {
@@ -166,9 +167,10 @@ void AddEval(CLI::App& app, Command& chosen) {
                    "Round YaRN's bounds to whole dimension pairs, as llama.cpp does for gpt-oss");
   logits->add_option("--dump", options->dump,
                      "Directory for all named intermediate results (reference backend only)");
-  logits->add_option("--isa", options->hardware.isa,
-                     "Instruction set of the CPU backend: scalar, avx2, avx512 or amx; default: "
-                     "the best this CPU has");
+  logits->add_option(
+      "--isa", options->hardware.isa,
+      Printf("Instruction set of the CPU backend: %s; default: the best this CPU has",
+             IsaNames().c_str()));
   logits
       ->add_option("--threads", options->hardware.num_threads,
                    "Number of threads of the CPU backend")

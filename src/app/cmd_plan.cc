@@ -54,7 +54,7 @@ Result<Where> FindWhere(const PlanFlags& flags, int64_t weight_bytes, PlanRecord
     record.machine = flags.machine;
     record.is_here = false;
     const std::optional<Isa> wanted = IsaNamed(where.other->isa);
-    if (wanted && *wanted > BestIsa()) {
+    if (wanted && !HasIsa(*wanted)) {
       record.assumptions.push_back(
           Printf("this machine lacks %s, so its speed-up of prompts and batches is not counted",
                  NameOf(*wanted)));

@@ -6,12 +6,14 @@
 
 #include "app/flag_checks.h"
 #include "app/open_backend.h"
+#include "base/result.h"
+#include "platform/isa.h"
 namespace hearth {
 
 inline CLI::Option* AddIsa(CLI::App& sub, BackendFlags& hardware) {
   return sub.add_option(
       "--isa", hardware.isa,
-      "Instruction set: scalar, avx2, avx512 or amx; default: the best this CPU has");
+      Printf("Instruction set: %s; default: the best this CPU has", IsaNames().c_str()));
 }
 
 inline CLI::Option* AddThreads(CLI::App& sub, BackendFlags& hardware) {

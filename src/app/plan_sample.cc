@@ -75,9 +75,9 @@ void MeasureRates(Rooflines& rooflines, Isa isa, PlanSample& sample) {
   if (vnni) {
     sample.clock_hz = std::max(sample.clock_hz, *vnni / sample.rates.threads / kVnniOpsPerCycle);
   }
-  const std::optional<double> peak = isa == Isa::kAmx      ? rooflines.AmxOpsPerSecond()
-                                     : isa == Isa::kAvx512 ? vnni
-                                                           : std::nullopt;
+  const std::optional<double> peak = isa == Isa::kAmx          ? rooflines.AmxOpsPerSecond()
+                                     : isa >= Isa::kAvx512Vnni ? vnni
+                                                               : std::nullopt;
   sample.has_int8 = peak.has_value();
   sample.rates.int8 =
       std::max(sample.rates.int8, peak.value_or(kNominalOps * sample.rates.threads));

@@ -19,8 +19,7 @@ using testing::IsaTestName;
 using testing::Rng;
 
 class Attend : public testing::KernelsOfIsa {};
-INSTANTIATE_TEST_SUITE_P(All, Attend, ::testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
-                         IsaTestName);
+INSTANTIATE_TEST_SUITE_P(All, Attend, ::testing::ValuesIn(testing::kVectorIsas), IsaTestName);
 
 struct Shape {
   int d_head, group, n_kv_heads, count, first_position, window;

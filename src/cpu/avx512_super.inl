@@ -2,6 +2,8 @@
 // Taking units of K-quants and IQ4_XS apart with AVX-512, for decode and for tiles. Included inside
 // the unnamed namespace of a kernel file, after panels_super.h.
 
+#include "cpu/level.inl"
+
 struct alignas(64) Iq4Table {
   uint8_t at[64];
 };
@@ -29,9 +31,11 @@ inline __m512i Shifted(__m512i x) {
   if constexpr (kLeft < 0) return _mm512_srli_epi16(x, -kLeft);
   return x;
 }
-// Codes plus 128. The index needs no mask: the table repeats.
+// Codes plus 128. With VBMI the index needs no mask: the table repeats.
 inline __m512i LookUpIq4(__m512i codes) {
-  return _mm512_permutexvar_epi8(codes, _mm512_load_si512(kIq4Table.at));
+  const __m512i table = _mm512_load_si512(kIq4Table.at);
+  return kVbmi ? _mm512_permutexvar_epi8(codes, table)
+               : _mm512_shuffle_epi8(table, Masked(codes, 15));
 }
 
 #include "cpu/super_codes.inl"

@@ -66,7 +66,7 @@ KvLayout CpuKvLayout(const ModelSpec& spec, KvCode code) { return KvLayoutOf(spe
 
 Result<std::unique_ptr<Backend>> MakeCpuBackend(const Model& model, const CpuOptions& options) {
   const ModelSpec& spec = model.spec;
-  if (options.isa > BestIsa()) {
+  if (!HasIsa(options.isa)) {
     return Error(Code::kInvalid, "this CPU does not support %s; its best instruction set is %s",
                  NameOf(options.isa), NameOf(BestIsa()));
   }

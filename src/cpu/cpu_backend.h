@@ -17,7 +17,7 @@ namespace hearth {
 const BackendFactory& CpuBackends();
 
 struct CpuOptions {
-  Isa isa = Isa::kScalar;  // at most BestIsa()
+  Isa isa = Isa::kScalar;  // one of SupportedIsas()
   int num_threads = 1;
   int numa_nodes = kNumaOff;   // as in worker_plan.h
   std::vector<int> kv_blocks;  // of each group of CpuKvLayout; one number is for every group

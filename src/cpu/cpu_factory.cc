@@ -64,8 +64,8 @@ class CpuFactory : public BackendFactory {
     BackendOptions complete = options;
     if (complete.isa.empty()) complete.isa = NameOf(BestIsa());
     if (!IsaNamed(complete.isa)) {
-      return Error(Code::kInvalid, "--isa %s: expected scalar, avx2, avx512 or amx",
-                   Quoted(complete.isa).c_str());
+      return Error(Code::kInvalid, "--isa %s: expected %s", Quoted(complete.isa).c_str(),
+                   IsaNames().c_str());
     }
     if (complete.num_threads <= 0) complete.num_threads = ReadTopology().useful_threads();
     return complete;

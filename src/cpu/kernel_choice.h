@@ -5,7 +5,7 @@
 #include "platform/isa.h"
 namespace hearth {
 
-// `isa` must be at most BestIsa(), or the first call of a kernel is an illegal instruction.
+// `isa` must be one of SupportedIsas(), or the first call of a kernel is an illegal instruction.
 const KernelTable& KernelsOf(Isa isa);
 
 }  // namespace hearth

@@ -152,6 +152,8 @@ struct KernelTable {
 
 const KernelTable& ScalarKernels();
 const KernelTable& Avx2Kernels();
+const KernelTable& AvxVnniKernels();
+const KernelTable& Avx512VnniKernels();
 const KernelTable& Avx512Kernels();
 const KernelTable& AmxKernels();
 

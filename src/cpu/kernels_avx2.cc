@@ -209,9 +209,9 @@ const KernelTable& Avx2Kernels() {
     KernelTable table = {"avx2", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
                          Glu,    Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx2Attend(table);
-    AddAvx2Matmuls(table);
-    AddAvx2Supers(table);
-    AddAvx2Blocks(table);
+    AddAvx2Matmuls<false>(table);
+    AddAvx2Supers<false>(table);
+    AddAvx2Blocks<false>(table);
     AddAvx2Floats(table);
     return table;
   }();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL weights on AVX2: like Q8, codes of 16 bits times
-// whole activations, which fits every format. (Bytes times halves of activations would take as
-// many steps: their sums of 16 bits must be widened after every fourth.)
+// Products with Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL weights on AVX2, and again with VNNI. Without it,
+// like Q8, codes of 16 bits times whole activations, which fits every format. (Bytes times halves
+// of activations would take as many steps: their sums of 16 bits must be widened after every
+// fourth.)
 #include <immintrin.h>
 
 #include <cstdint>
@@ -44,26 +45,21 @@ template <PackKind kKind, int kBlock, int kTokens>
 inline void Block(const MatmulArgs& args, int token, const uint8_t* unit, int block,
                   __m256 (&sum)[2][kTokens]) {
   constexpr BlockTraits kTraits = BlockTraitsOf(kKind);
-  const __m256i even = _mm256_set1_epi16(255);
-  int32_t pairs[kTokens][16];
-  for (int t = 0; t < kTokens; ++t) JoinBlock(Token(*args.x, token + t), block, pairs[t]);
+  BlockValues values[kTokens];
+  for (int t = 0; t < kTokens; ++t) ReadBlock(Token(*args.x, token + t), block, values[t]);
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
-    __m256i exact[kTokens];
+    BlockExact exact[kTokens];
 #pragma GCC unroll 4
     for (int t = 0; t < kTokens; ++t) {
-      exact[t] = _mm256_set1_epi32(-kTraits.offset * BlockSum(Token(*args.x, token + t), block));
+      const int32_t block_sum = BlockSum(Token(*args.x, token + t), block);
+      exact[t] = {_mm256_setzero_si256(), _mm256_set1_epi32(-kTraits.offset * block_sum)};
     }
 #pragma GCC unroll 8
     for (int line = 0; line < kUnitLines; ++line) {
       const __m256i codes = Codes<kKind, kBlock>(unit, line, half);
-      const __m256i w0 = _mm256_and_si256(codes, even), w1 = _mm256_srli_epi16(codes, 8);
 #pragma GCC unroll 4
-      for (int t = 0; t < kTokens; ++t) {
-        const __m256i first = _mm256_madd_epi16(w0, _mm256_set1_epi32(pairs[t][2 * line]));
-        const __m256i second = _mm256_madd_epi16(w1, _mm256_set1_epi32(pairs[t][2 * line + 1]));
-        exact[t] = _mm256_add_epi32(exact[t], _mm256_add_epi32(first, second));
-      }
+      for (int t = 0; t < kTokens; ++t) AddLine(codes, values[t], line, exact[t]);
     }
     const int row = kBlock * kPanelRows + half * 8;
     const __m256 factor = Halves(FactorsOf(unit) + row);
@@ -71,8 +67,8 @@ inline void Block(const MatmulArgs& args, int token, const uint8_t* unit, int bl
     for (int t = 0; t < kTokens; ++t) {
       const Token x(*args.x, token + t);
       const __m256 scale = _mm256_set1_ps(x.scale[block / kStripBlocks]);
-      sum[half][t] =
-          _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[t]), _mm256_mul_ps(factor, scale), sum[half][t]);
+      sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(Joined(exact[t])),
+                                     _mm256_mul_ps(factor, scale), sum[half][t]);
       if constexpr (kTraits.has_min) {
         const __m256 minimum = _mm256_mul_ps(Halves(MinimaOf(unit) + row), scale);
         const __m256 block_sum = _mm256_set1_ps(static_cast<float>(BlockSum(x, block)));
@@ -114,7 +110,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx2Blocks(KernelTable& table) noexcept {
+template <>
+void AddAvx2Blocks<kVnni>(KernelTable& table) noexcept {
   BlockKinds::ForEach(
       [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with packed weights on AVX2, without VNNI: a panel is two vectors of eight rows. Sums
-// stay exact because every step fits: MXFP4 multiplies unshifted codes, at most 24, and shifts the
-// block's sum; Q8 multiplies whole 16-bit activations.
+// Products with packed weights on AVX2, and again with VNNI: a panel is two vectors of eight rows.
+// Sums stay exact because every step fits: MXFP4 multiplies unshifted codes, at most 24, and shifts
+// the block's sum; Q8 without VNNI multiplies whole 16-bit activations.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -16,10 +16,17 @@ namespace {
 #include "cpu/canon.inl"
 
 // Eight rows and one half of the activations: 16 columns add up in 16 bits (4 * 2 * 24 * 128 fits),
-// then widen.
+// then widen; with VNNI they are 32 bits at once.
 inline __m256i Mxfp4Sum(const __m256i (&w)[8], const int8_t* x) {
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sum = _mm256_setzero_si256();
+  if constexpr (kVnni) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      sum = _mm256_dpbusd_avx_epi32(sum, w[i], _mm256_set1_epi32(Load32(x + 4 * i)));
+    }
+    return sum;
+  }
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     __m256i narrow = _mm256_maddubs_epi16(w[4 * half], _mm256_set1_epi32(Load32(x + 16 * half)));
@@ -110,32 +117,27 @@ template <int kTokens>
 void Q8Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) {
   const PackedMatrix& w = *args.w;
   const uint8_t* codes = panel + Q8CodesAt(w.cols);
-  const __m256i even = _mm256_set1_epi16(255);
   __m256 sum[2][kTokens];
   for (auto& half : sum) {
     for (__m256& value : half) value = _mm256_setzero_ps();
   }
   for (int b = 0; b < w.cols / kQuantBlock; ++b) {
     Fetch<512>(codes + b * 512);
-    int32_t pairs[kTokens][16];
-    for (int t = 0; t < kTokens; ++t) JoinBlock(Token(*args.x, token + t), b, pairs[t]);
+    BlockValues values[kTokens];
+    for (int t = 0; t < kTokens; ++t) ReadBlock(Token(*args.x, token + t), b, values[t]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      __m256i exact[kTokens];
+      BlockExact exact[kTokens];
 #pragma GCC unroll 4
       for (int t = 0; t < kTokens; ++t) {
-        exact[t] = _mm256_set1_epi32(-128 * BlockSum(Token(*args.x, token + t), b));
+        const int32_t block_sum = BlockSum(Token(*args.x, token + t), b);
+        exact[t] = {_mm256_setzero_si256(), _mm256_set1_epi32(-128 * block_sum)};
       }
 #pragma GCC unroll 8
       for (int line = 0; line < 8; ++line) {
         const __m256i raw = Load(codes + b * 512 + line * 64 + half * 32);
-        const __m256i w0 = _mm256_and_si256(raw, even), w1 = _mm256_srli_epi16(raw, 8);
 #pragma GCC unroll 4
-        for (int t = 0; t < kTokens; ++t) {
-          const __m256i first = _mm256_madd_epi16(w0, _mm256_set1_epi32(pairs[t][2 * line]));
-          const __m256i second = _mm256_madd_epi16(w1, _mm256_set1_epi32(pairs[t][2 * line + 1]));
-          exact[t] = _mm256_add_epi32(exact[t], _mm256_add_epi32(first, second));
-        }
+        for (int t = 0; t < kTokens; ++t) AddLine(raw, values[t], line, exact[t]);
       }
       const auto* scales =
           reinterpret_cast<const __m128i*>(Q8Scales(panel) + b * kPanelRows + half * 8);
@@ -144,7 +146,7 @@ void Q8Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) 
       for (int t = 0; t < kTokens; ++t) {
         const Token x(*args.x, token + t);
         const __m256 both = _mm256_mul_ps(scale, _mm256_set1_ps(x.scale[b / kStripBlocks]));
-        sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact[t]), both, sum[half][t]);
+        sum[half][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(Joined(exact[t])), both, sum[half][t]);
       }
     }
   }
@@ -199,7 +201,8 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx2Matmuls(KernelTable& table) noexcept {
+template <>
+void AddAvx2Matmuls<kVnni>(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
 }

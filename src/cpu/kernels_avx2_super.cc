@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with K-quants and IQ4_XS on AVX2: a panel is two vectors of eight rows. Unsigned codes
-// times signed halves of activations add up in 16 bits as long as they fit, then widen.
+// Products with K-quants and IQ4_XS on AVX2, and again with VNNI: a panel is two vectors of eight
+// rows. Without VNNI, unsigned codes times signed halves of activations add up in 16 bits as long
+// as they fit, then widen.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 
 namespace hearth {
 namespace {
+
+#include "cpu/level.inl"
 
 using Vec = __m256i;
 inline Vec LoadLine(const uint8_t* at) {
@@ -58,7 +61,12 @@ constexpr int kRun = kKind == PackKind::kQ4K   ? 8
 template <PackKind kKind, int kQuads>
 [[gnu::always_inline]] inline Vec Dots(const Vec (&w)[16], int first, const int8_t* x, Vec sum) {
   const Vec ones = _mm256_set1_epi16(1);
-  if constexpr (kKind == PackKind::kIq4Xs) {
+  if constexpr (kVnni) {
+#pragma GCC unroll 8
+    for (int q = first; q < first + kQuads; ++q) {
+      sum = _mm256_dpbusd_avx_epi32(sum, w[q], Broadcast32(x + 4 * q));
+    }
+  } else if constexpr (kKind == PackKind::kIq4Xs) {
     // Codes up to 241 are too large for one product of 16 bits: they go in two halves.
 #pragma GCC unroll 8
     for (int q = first; q < first + kQuads; ++q) {
@@ -265,7 +273,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx2Supers(KernelTable& table) noexcept {
+template <>
+void AddAvx2Supers<kVnni>(KernelTable& table) noexcept {
   SuperKinds::ForEach(
       [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVX-512 with VNNI and VBMI: one vector is one panel of rows. Here what runs per token; products
+// AVX-512 with VNNI: one vector is one panel of rows. Here what runs per token; products
 // and attention are in kernels_avx512_matmul.cc and kernels_avx512_attend.cc.
 #include <immintrin.h>
 
@@ -193,13 +193,13 @@ bool Softmax(float* values, int n) {
 
 }  // namespace
 
-const KernelTable& Avx512Kernels() {
+const KernelTable& Avx512VnniKernels() {
   static const KernelTable kTable = [] {
-    KernelTable table = {"avx512", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
-                         Glu,      Rope,     AddScaled, Softmax, nullptr, {}};
+    KernelTable table = {"avx512vnni", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
+                         Glu,          Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx512Attend(table);
-    AddAvx512Matmuls(table);
-    AddAvx512Supers(table);
+    AddAvx512Matmuls<false>(table);
+    AddAvx512Supers<false>(table);
     AddAvx512Blocks(table);
     AddAvx512Floats(table);
     return table;

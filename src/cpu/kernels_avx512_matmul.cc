@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with packed weights on VNNI: sixteen rows of a panel times one to eight tokens. With few
-// tokens several panels run side by side: three streams with a prefetch ahead read memory as fast
-// as it goes, where one stream does not.
+// Products with packed weights on VNNI, and again with VBMI: sixteen rows of a panel times one to
+// eight tokens. With few tokens several panels run side by side: three streams with a prefetch
+// ahead read memory as fast as it goes, where one stream does not.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -14,17 +14,21 @@ namespace {
 
 #include "cpu/avx512_products.inl"
 #include "cpu/canon.inl"
+#include "cpu/level.inl"
 
-// The 16 codes at 4 shifts, plus 96 to be unsigned; and each of 16 bytes four times.
+// The 16 codes at 4 shifts, plus 96 to be unsigned; each of 16 bytes four times; and the codes
+// without a shift, plus 12.
 struct Tables {
   alignas(64) uint8_t weights[64];
   alignas(64) uint8_t spread[64];
+  alignas(16) uint8_t codes[16];
 };
 constexpr Tables MakeTables() {
   Tables tables{};
   for (int i = 0; i < 64; ++i) {
     tables.weights[i] = static_cast<uint8_t>(kTwiceE2m1[i % 16] * (1 << (i / 16)) + 96);
     tables.spread[i] = static_cast<uint8_t>(i / 4);
+    tables.codes[i % 16] = static_cast<uint8_t>(kTwiceE2m1[i % 16] + 12);
   }
   return tables;
 }
@@ -34,21 +38,47 @@ inline __m128i Load16(const uint8_t* at) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(at));
 }
 
+// Nibbles of a block to weights plus 96, four columns a row. VBMI looks both up, code and shift.
+// Without it codes plus 12 come from a table of 16, at most 24, and are shifted within their bytes;
+// what the shift makes of 12 becomes 96.
+class Mxfp4Lines {
+ public:
+  explicit Mxfp4Lines(const uint8_t* shifts) {
+    if constexpr (kVbmi) {
+      table_ = _mm512_load_si512(kTables.weights);
+      shift_ = _mm512_permutexvar_epi8(_mm512_load_si512(kTables.spread),
+                                       _mm512_castsi128_si512(Load16(shifts)));
+    } else {
+      table_ = _mm512_broadcast_i32x4(Load16(kTables.codes));
+      shift_ = _mm512_srli_epi32(_mm512_cvtepu8_epi32(Load16(shifts)), 4);
+      rest_ =
+          _mm512_sub_epi8(_mm512_set1_epi8(96), _mm512_sllv_epi32(_mm512_set1_epi8(12), shift_));
+    }
+  }
+  // Of the low half of every byte.
+  __m512i Weights(__m512i raw) const {
+    const __m512i nibble = _mm512_set1_epi8(15);
+    if constexpr (kVbmi) {  // (raw & 15) | shift: an index into the table
+      return _mm512_permutexvar_epi8(_mm512_ternarylogic_epi32(raw, nibble, shift_, 0xea), table_);
+    }
+    const __m512i codes = _mm512_shuffle_epi8(table_, _mm512_and_si512(raw, nibble));
+    return _mm512_add_epi8(_mm512_sllv_epi32(codes, shift_), rest_);
+  }
+
+ private:
+  __m512i table_, shift_, rest_ = _mm512_setzero_si512();
+};
+
 // One block of one panel: 32 columns into the strip's sums.
 template <int kTokens>
 inline void Mxfp4Block(const uint8_t* shifts, const uint8_t* nibbles, const Tokens<kTokens>& x,
                        int column, __m512i (&high)[kTokens], __m512i (&low)[kTokens]) {
-  const __m512i table = _mm512_load_si512(kTables.weights), nibble = _mm512_set1_epi8(15);
-  const __m512i shift = _mm512_permutexvar_epi8(_mm512_load_si512(kTables.spread),
-                                                _mm512_castsi128_si512(Load16(shifts)));
+  const Mxfp4Lines lines(shifts);
 #pragma GCC unroll 4
   for (int line = 0; line < 4; ++line) {
     const __m512i raw = _mm512_load_si512(nibbles + line * 64);
-    // (raw & 15) | shift: an index into the table.
-    const __m512i w0 =
-        _mm512_permutexvar_epi8(_mm512_ternarylogic_epi32(raw, nibble, shift, 0xea), table);
-    const __m512i w1 = _mm512_permutexvar_epi8(
-        _mm512_ternarylogic_epi32(_mm512_srli_epi16(raw, 4), nibble, shift, 0xea), table);
+    const __m512i w0 = lines.Weights(raw);
+    const __m512i w1 = lines.Weights(_mm512_srli_epi16(raw, 4));
     const int at = column + line * 8;
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
@@ -242,7 +272,8 @@ void MatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx512Matmuls(KernelTable& table) noexcept {
+template <>
+void AddAvx512Matmuls<kVbmi>(KernelTable& table) noexcept {
   table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
   table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
 }

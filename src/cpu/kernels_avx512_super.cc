@@ -259,7 +259,8 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 }  // namespace
 
-void AddAvx512Supers(KernelTable& table) noexcept {
+template <>
+void AddAvx512Supers<kVbmi>(KernelTable& table) noexcept {
   SuperKinds::ForEach(
       [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
 }

@@ -19,8 +19,7 @@ using testing::Rng;
 using testing::TestMatrix;
 
 class FloatKernels : public testing::KernelsOfIsa {};
-INSTANTIATE_TEST_SUITE_P(All, FloatKernels, ::testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
-                         IsaTestName);
+INSTANTIATE_TEST_SUITE_P(All, FloatKernels, ::testing::ValuesIn(testing::kVectorIsas), IsaTestName);
 
 constexpr DType kFormats[] = {DType::kF32, DType::kF16, DType::kBf16};
 

@@ -25,13 +25,41 @@ void AddAvx2Floats(KernelTable& table) noexcept;
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddScalarBlocks(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
-void AddAvx512Supers(KernelTable& table) noexcept;
 void AddAvx512Blocks(KernelTable& table) noexcept;
-void AddAvx2Supers(KernelTable& table) noexcept;
-void AddAvx2Blocks(KernelTable& table) noexcept;
-void AddAvx512Matmuls(KernelTable& table) noexcept;
 void AddAvx512Attend(KernelTable& table) noexcept;
-void AddAvx2Matmuls(KernelTable& table) noexcept;
 void AddAvx2Attend(KernelTable& table) noexcept;
+
+// From files that are compiled for two levels.
+template <bool kVnni>
+void AddAvx2Matmuls(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2Blocks(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2Supers(KernelTable& table) noexcept;
+template <bool kVbmi>
+void AddAvx512Matmuls(KernelTable& table) noexcept;
+template <bool kVbmi>
+void AddAvx512Supers(KernelTable& table) noexcept;
+
+template <>
+void AddAvx2Matmuls<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Matmuls<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Blocks<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Blocks<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Supers<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Supers<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx512Matmuls<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx512Matmuls<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx512Supers<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx512Supers<true>(KernelTable& table) noexcept;
 
 }  // namespace hearth

@@ -21,8 +21,7 @@ using testing::Rng;
 using testing::TestMatrix;
 
 class Kernels : public testing::KernelsOfIsa {};
-INSTANTIATE_TEST_SUITE_P(All, Kernels, ::testing::Values(Isa::kAvx2, Isa::kAvx512, Isa::kAmx),
-                         IsaTestName);
+INSTANTIATE_TEST_SUITE_P(All, Kernels, ::testing::ValuesIn(testing::kVectorIsas), IsaTestName);
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();

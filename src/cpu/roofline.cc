@@ -26,7 +26,7 @@ uint64_t ReadMemoryPlain(const std::byte* at, int64_t num_bytes) {
 }
 
 uint64_t ReadMemory(const std::byte* at, int64_t num_bytes, int num_streams) {
-  if (BestIsa() >= Isa::kAvx512) return ReadMemoryAvx512(at, num_bytes, num_streams);
+  if (BestIsa() >= Isa::kAvx512Vnni) return ReadMemoryAvx512(at, num_bytes, num_streams);
   if (BestIsa() >= Isa::kAvx2) return ReadMemoryAvx2(at, num_bytes, num_streams);
   return ReadMemoryPlain(at, num_bytes);
 }
@@ -88,7 +88,7 @@ double Rooflines::LoopSeconds() {
 }
 
 std::optional<double> Rooflines::VnniOpsPerSecond() {
-  if (BestIsa() < Isa::kAvx512) return std::nullopt;
+  if (BestIsa() < Isa::kAvx512Vnni) return std::nullopt;
   constexpr int64_t kRounds = 3'000'000;  // about 35 ms at one instruction a cycle and 2 GHz
   std::atomic<uint64_t> sum{0};
   const double seconds =

@@ -23,14 +23,14 @@ TEST(Roofline, ReadsEveryWord) {
     if (BestIsa() >= Isa::kAvx2) {
       EXPECT_EQ(ReadMemoryAvx2(at, kBytes, streams), want) << streams;
     }
-    if (BestIsa() >= Isa::kAvx512) {
+    if (BestIsa() >= Isa::kAvx512Vnni) {
       EXPECT_EQ(ReadMemoryAvx512(at, kBytes, streams), want) << streams;
     }
   }
 }
 
 TEST(Roofline, VnniAddsUpAllItsProducts) {
-  if (BestIsa() < Isa::kAvx512) GTEST_SKIP() << "no AVX-512 VNNI here";
+  if (BestIsa() < Isa::kAvx512Vnni) GTEST_SKIP() << "no AVX-512 VNNI here";
   const auto dot = [](uint32_t unsigned_bytes, uint32_t signed_bytes) {
     int32_t sum = 0;
     for (int i = 0; i < 32; i += 8) {
@@ -72,7 +72,7 @@ TEST(Roofline, MeasuresWhatTheMachineHas) {
   EXPECT_GE(rooflines->buffer_bytes(), int64_t{1} << 30);
   EXPECT_GT(rooflines->PlainReadBytesPerSecond(), 1e8);
   EXPECT_GT(rooflines->StreamReadBytesPerSecond(), 1e8);
-  EXPECT_EQ(rooflines->VnniOpsPerSecond().has_value(), BestIsa() >= Isa::kAvx512);
+  EXPECT_EQ(rooflines->VnniOpsPerSecond().has_value(), BestIsa() >= Isa::kAvx512Vnni);
   EXPECT_EQ(rooflines->AmxOpsPerSecond().has_value(), BestIsa() >= Isa::kAmx);
 }
 

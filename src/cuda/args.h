@@ -35,14 +35,16 @@ struct ActRows {
 
 // x += add; h = rms_norm(x) * gain; act = quantised h. One block of kRowThreads per row.
 struct NormArgs {
-  float* x;             // [rows, d]
-  const float* add;     // [rows, add_stride] or null
-  const float* gain;    // [d]; null: h is x, nothing is normed
-  float* h;             // [blocks, d] or null
-  ActRows act, supers;  // [blocks], with strips of both kinds; hi null: not wanted
-  const int32_t* rows;  // [blocks]: which rows of x and add; null: all
+  float* x;              // [rows, d]
+  const float* add;      // [rows, add_stride] or null; with `weights`, of experts:
+  const float* weights;  // [rows, active] or null: adds what a row's experts gave, in the order of
+  const int32_t* slot_of;  // choice; [rows, active]: which rows of `add`; null: in that order
+  const float* gain;       // [d]; null: h is x, nothing is normed
+  float* h;                // [blocks, d] or null
+  ActRows act, supers;     // [blocks], with strips of both kinds; hi null: not wanted
+  const int32_t* rows;     // [blocks]: which rows of x and add; null: all
   int64_t add_stride;
-  int32_t d;
+  int32_t d, active;
   float eps;
 };
 
@@ -124,12 +126,17 @@ struct MatmulJob {
   const int32_t* range;        // rows [range[0], range[1]) of x, or null: rows [0, m)
   int64_t panel_bytes, y_stride;
   int32_t num_panels, cols;
+  int32_t expert;  // whose choices it takes, where a launch has choices
 };
 // grid (most panels of a job, jobs, tiles of tokens).
 struct MatmulArgs {
   const MatmulJob* jobs;
   ActRows x;
   int32_t m;
+  // Tiles of kTileTokens alone: choice i, if it is a job's expert, has row i / sharing of x and row
+  // i of y. Null: rows as the jobs say.
+  const int32_t* choices;
+  int32_t num_choices, sharing;
 };
 
 // The same for F32, F16 and BF16, which read activations as floats. Tiles of kTileTokens.
@@ -144,6 +151,11 @@ struct FloatMatmulArgs {
 enum class WeightKind : int32_t {
   kMxfp4,
   kQ8,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
   kQ2K,
   kQ3K,
   kQ4K,
@@ -198,15 +210,27 @@ struct GatherArgs {
   int32_t active, d;
 };
 
-// What a token's experts gave, added up in the order of choice, and then to x at once. One block of
-// kRowThreads per token.
-struct SumArgs {
-  const float* down;       // [slots, stride]
-  const float* weights;    // [tokens, active]
-  const int32_t* slot_of;  // [tokens, active]
-  float* x;                // [tokens, d]
-  int64_t stride;
-  int32_t active, d;
+// NormArgs, then the router's product and the choice of experts, for routers of floats. One block
+// of kRowThreads per row.
+struct NormRouteArgs {
+  NormArgs norm;
+  RouteArgs route;  // without logits
+  const uint8_t* panels;
+  const float* bias;  // [num_experts padded to a panel] or null
+  int64_t panel_bytes;
+  WeightKind kind;
+};
+
+// From q, k and v as they come out of their products to the quantised row behind attention, for
+// steps with one token of each sequence: what rope, attend, combine and the quantising do, in one
+// launch. grid as of AttendArgs.
+struct DecodeArgs {
+  RopeArgs rope;  // q stays as it is
+  AttendArgs attend;
+  CombineArgs combine;
+  ActRows act;        // hi null: not wanted
+  int32_t* arrived;   // [tokens, 1 + blocks of a span]: zero before and after
+  int32_t first_row;  // of `act`
 };
 
 // A token with its logit; -1 and NaN: none.

@@ -22,6 +22,7 @@ struct SpanWork {
   int first_head, num_heads;  // query heads
   int base;                   // the span's first position
   int begin, end;             // those that the token sees, relative to base
+  int own;  // likewise the token's own, if its K and V are not in the cache yet; -1: none
 };
 
 // Its shared memory, from the start: q, weights, a few sums, then V.
@@ -31,6 +32,9 @@ struct SpanMemory {
   float* scaled;    // [kAttendHeads, kSpan]: weight times the value's scale
   float* tops;      // [kAttendHeads, warps]
   int16_t* values;  // [2, kPiece, d_head]
+  // Where K and V of the token itself are not in the cache yet (decode.h):
+  int16_t *own_k, *own_v;  // [d_head]
+  float* own_scales;       // of K, of V
 };
 constexpr int kAttendWarps = kAttendThreads / kWarp;
 constexpr int64_t AttendSharedBytes(int d_head) {
@@ -58,21 +62,37 @@ HEARTH_DEVICE void FetchPiece(const AttendArgs& a, const SpanWork& work, int pie
   for (int i = Thread(); i < kPiece * per_row; i += kAttendThreads) {
     const int row = i / per_row, column = (i - row * per_row) * 8;
     const int at = first + row;
-    if (at < work.begin || at >= work.end) continue;
+    if (at < work.begin || at >= work.end || at == work.own) continue;
     const HeadInBlock head = HeadAt(a.kv, work.table, work.base + at, work.kv_head, a.d_head);
     CopyAsync16(to + row * a.d_head + column,
                 head.v + (work.base + at) % kBlockTokens * a.d_head + column);
   }
 }
 
+// Two neighbouring keys at one dimension; `own` is which of them the token's own is.
+template <bool kHasOwn>
+HEARTH_DEVICE uint32_t KeysAt(const int16_t* keys, const SpanMemory& memory, int own, int d) {
+  if constexpr (kHasOwn) {
+    if (own == 0) return static_cast<uint16_t>(memory.own_k[d]);
+    if (own == 1) {
+      return static_cast<uint16_t>(keys[0]) | uint32_t{static_cast<uint16_t>(memory.own_k[d])}
+                                                  << 16;
+    }
+  }
+  return *reinterpret_cast<const uint32_t*>(keys);
+}
+
 // The scores of two neighbouring positions for all heads: chains over the dimensions, ascending.
-HEARTH_DEVICE void ScoresOf(const AttendArgs& a, const SpanWork& work, const float* q, int first,
-                            float (&scores)[2][kAttendHeads]) {
+template <bool kHasOwn>
+HEARTH_DEVICE void ScoresOf(const AttendArgs& a, const SpanWork& work, const SpanMemory& memory,
+                            int first, float (&scores)[2][kAttendHeads]) {
+  const float* q = memory.q;
+  const int own = work.own - first;
   const HeadInBlock head = HeadAt(a.kv, work.table, work.base + first, work.kv_head, a.d_head);
   const int lane = (work.base + first) % kBlockTokens;
   for (int h = 0; h < kAttendHeads; ++h) scores[0][h] = scores[1][h] = 0.0f;
   for (int d = 0; d < a.d_head; ++d) {
-    const uint32_t pair = *reinterpret_cast<const uint32_t*>(head.k + d * kBlockTokens + lane);
+    const uint32_t pair = KeysAt<kHasOwn>(head.k + d * kBlockTokens + lane, memory, own, d);
     const auto even = static_cast<float>(static_cast<int16_t>(pair & 0xffffu));
     const auto odd = static_cast<float>(static_cast<int16_t>(pair >> 16));
     for (int h = 0; h < kAttendHeads; ++h) {
@@ -82,7 +102,8 @@ HEARTH_DEVICE void ScoresOf(const AttendArgs& a, const SpanWork& work, const flo
     }
   }
   for (int i = 0; i < 2; ++i) {
-    const float factor = head.k_scale[lane + i] * a.scale;
+    const float k_scale = kHasOwn && i == own ? memory.own_scales[0] : head.k_scale[lane + i];
+    const float factor = k_scale * a.scale;
     for (int h = 0; h < kAttendHeads; ++h) scores[i][h] = scores[i][h] * factor;
   }
 }
@@ -118,7 +139,9 @@ HEARTH_DEVICE void StoreWeights(const AttendArgs& a, const SpanWork& work, const
     const int at = first + i;
     const bool sees = at >= work.begin && at < work.end;
     float v_scale = 0.0f;
-    if (sees) {
+    if (sees && at == work.own) {
+      v_scale = memory.own_scales[1];
+    } else if (sees) {
       const HeadInBlock head = HeadAt(a.kv, work.table, work.base + at, work.kv_head, a.d_head);
       v_scale = head.v_scale[(work.base + at) % kBlockTokens];
     }
@@ -163,7 +186,8 @@ HEARTH_DEVICE void ValuesOf(const AttendArgs& a, const SpanWork& work, const Spa
     const int begin = Max(work.begin, piece * kPiece), end = Min(work.end, (piece + 1) * kPiece);
     for (int at = begin; at < end; ++at) {
       const float w0 = memory.scaled[h * kSpan + at], w1 = memory.scaled[(h + 1) * kSpan + at];
-      const int16_t* row = memory.values + at % (2 * kPiece) * a.d_head;
+      const int16_t* row =
+          at == work.own ? memory.own_v : memory.values + at % (2 * kPiece) * a.d_head;
       for (int turn = 0; turn < kTurns; ++turn) {
         const int d = turn * 64 + 2 * lane;
         if (d >= a.d_head) continue;
@@ -188,13 +212,10 @@ HEARTH_DEVICE void ValuesOf(const AttendArgs& a, const SpanWork& work, const Spa
   }
 }
 
-// Shared memory: AttendSharedBytes(d_head). d_head is a multiple of 8.
-HEARTH_DEVICE void AttendKernel(const AttendArgs& a) {
-  const int token = BlockZ(), slot = BlockX();
-  const TokenPlace place = a.places[token];
+// What block BlockX(), BlockY() works on; its base is behind the token's position if that is
+// nothing.
+HEARTH_DEVICE SpanWork WorkOf(const AttendArgs& a, TokenPlace place) {
   const int visible = FirstVisible(place.position, a.window);
-  const int span = visible / kSpan + slot;
-  if (span * kSpan > place.position) return;
   const int group = a.n_heads / a.n_kv_heads, tiles = (group + kAttendHeads - 1) / kAttendHeads;
   SpanWork work{};
   work.table = place.table;
@@ -202,9 +223,41 @@ HEARTH_DEVICE void AttendKernel(const AttendArgs& a) {
   const int tile = BlockY() - work.kv_head * tiles;
   work.first_head = work.kv_head * group + tile * kAttendHeads;
   work.num_heads = Min(group - tile * kAttendHeads, kAttendHeads);
-  work.base = span * kSpan;
+  work.base = (visible / kSpan + BlockX()) * kSpan;
   work.begin = Max(visible - work.base, 0);
   work.end = Min(place.position + 1 - work.base, kSpan);
+  work.own = -1;
+  return work;
+}
+
+// Everything of a span once q is on its way to shared memory and the first piece of V is fetched.
+template <bool kHasOwn>
+HEARTH_DEVICE void AttendSpan(const AttendArgs& a, const SpanWork& work, const SpanMemory& memory,
+                              int token) {
+  Barrier();
+  const int first = 2 * Thread();
+  float scores[2][kAttendHeads], top[kAttendHeads];
+  const float none = FloatOf(0xff800000u);
+  if (first + 1 >= work.begin && first < work.end) {
+    ScoresOf<kHasOwn>(a, work, memory, first, scores);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const bool sees = first + i >= work.begin && first + i < work.end;
+    for (int h = 0; h < kAttendHeads; ++h) scores[i][h] = sees ? scores[i][h] : none;
+  }
+  TopsOf(scores, memory.tops, top);
+  StoreWeights(a, work, memory, first, scores, top);
+  Barrier();
+  StoreSums(a, work, memory, token, BlockX());
+  ValuesOf(a, work, memory, token, BlockX());
+}
+
+// Shared memory: AttendSharedBytes(d_head). d_head is a multiple of 8.
+HEARTH_DEVICE void AttendKernel(const AttendArgs& a) {
+  const int token = BlockZ();
+  const TokenPlace place = a.places[token];
+  const SpanWork work = WorkOf(a, place);
+  if (work.base > place.position) return;
   const SpanMemory memory = SpanMemoryOf(a.d_head);
   FetchPiece(a, work, 0, memory.values);
   CopyCommit();
@@ -214,46 +267,40 @@ HEARTH_DEVICE void AttendKernel(const AttendArgs& a) {
     const int d = i / kAttendHeads, h = i % kAttendHeads;
     memory.q[i] = h < work.num_heads ? q[h * a.d_head + d] : 0.0f;
   }
-  Barrier();
-  const int first = 2 * Thread();
-  float scores[2][kAttendHeads], top[kAttendHeads];
-  const float none = FloatOf(0xff800000u);
-  if (first + 1 >= work.begin && first < work.end) {
-    ScoresOf(a, work, memory.q, first, scores);
-  }
-  for (int i = 0; i < 2; ++i) {
-    const bool sees = first + i >= work.begin && first + i < work.end;
-    for (int h = 0; h < kAttendHeads; ++h) scores[i][h] = sees ? scores[i][h] : none;
-  }
-  TopsOf(scores, memory.tops, top);
-  StoreWeights(a, work, memory, first, scores, top);
-  Barrier();
-  StoreSums(a, work, memory, token, slot);
-  ValuesOf(a, work, memory, token, slot);
+  AttendSpan<false>(a, work, memory, token);
 }
 
-// One head of one token: threads take dimensions, each merges all spans. No shared memory.
+HEARTH_DEVICE int SpansOf(int position, int window) {
+  return position / kSpan - FirstVisible(position, window) / kSpan + 1;
+}
+
+// One dimension of one head of one token: all spans merged.
+HEARTH_DEVICE float CombinedAt(const CombineArgs& a, int token, int head, int d, int spans) {
+  const float* parts = a.parts + (int64_t{token} * a.n_heads + head) * a.max_spans * (a.d_head + 2);
+  float all_top = FloatOf(0xff800000u), all_weight = 0.0f, value = 0.0f;
+  if (a.sinks != nullptr) {
+    all_top = a.sinks[head];
+    all_weight = 1.0f;
+  }
+  for (int s = 0; s < spans; ++s) {
+    const float* part = parts + int64_t{s} * (a.d_head + 2);
+    const float span_top = part[a.d_head];
+    const float top = span_top <= all_top ? all_top : span_top;
+    const float old_share = Exp(all_top - top), new_share = Exp(span_top - top);
+    all_top = top;
+    all_weight = Fma(all_weight, old_share, part[a.d_head + 1] * new_share);
+    value = Fma(value, old_share, part[d] * new_share);
+  }
+  return value * (1.0f / all_weight);
+}
+
+// One head of one token: threads take dimensions. No shared memory.
 HEARTH_DEVICE void CombineKernel(const CombineArgs& a) {
   const int head = BlockX(), token = BlockY();
-  const int position = a.places[token].position;
-  const int spans = position / kSpan - FirstVisible(position, a.window) / kSpan + 1;
-  const float* parts = a.parts + (int64_t{token} * a.n_heads + head) * a.max_spans * (a.d_head + 2);
+  const int spans = SpansOf(a.places[token].position, a.window);
   for (int d = Thread(); d < a.d_head; d += kWarp) {
-    float all_top = FloatOf(0xff800000u), all_weight = 0.0f, value = 0.0f;
-    if (a.sinks != nullptr) {
-      all_top = a.sinks[head];
-      all_weight = 1.0f;
-    }
-    for (int s = 0; s < spans; ++s) {
-      const float* part = parts + int64_t{s} * (a.d_head + 2);
-      const float span_top = part[a.d_head];
-      const float top = span_top <= all_top ? all_top : span_top;
-      const float old_share = Exp(all_top - top), new_share = Exp(span_top - top);
-      all_top = top;
-      all_weight = Fma(all_weight, old_share, part[a.d_head + 1] * new_share);
-      value = Fma(value, old_share, part[d] * new_share);
-    }
-    a.out[token * a.out_stride + int64_t{head} * a.d_head + d] = value * (1.0f / all_weight);
+    a.out[token * a.out_stride + int64_t{head} * a.d_head + d] =
+        CombinedAt(a, token, head, d, spans);
   }
 }
 

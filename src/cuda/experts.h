@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Around the products of experts: choices sorted by expert, their rows gathered, results summed.
+// Around the products of experts in prompts: choices sorted by expert, their rows gathered.
 #pragma once
 #include "cuda/args.h"
 #include "cuda/numbers.h"
@@ -53,19 +53,6 @@ HEARTH_DEVICE void GatherKernel(const GatherArgs& a) {
   if (a.from_x == nullptr) return;
   for (int i = Thread(); i < a.d; i += kRowThreads) {
     a.to_x[slot * a.to_stride + i] = a.from_x[token * a.d + i];
-  }
-}
-
-// No shared memory.
-HEARTH_DEVICE void SumKernel(const SumArgs& a) {
-  const int64_t token = BlockX(), first = token * a.active;
-  for (int i = Thread(); i < a.d; i += kRowThreads) {
-    float total = 0.0f;
-    for (int c = 0; c < a.active; ++c) {
-      const int64_t slot = a.slot_of[first + c];
-      total = Fma(a.weights[first + c], a.down[slot * a.stride + i], total);
-    }
-    a.x[token * a.d + i] = Fma(1.0f, total, a.x[token * a.d + i]);
   }
 }
 

@@ -2,6 +2,7 @@
 // Weights as floats: products with F32, F16 and BF16, and rows of any matrix for the embedding.
 #pragma once
 #include "cuda/args.h"
+#include "cuda/blocks.h"
 #include "cuda/matmul.h"
 #include "cuda/numbers.h"
 #include "cuda/supers.h"
@@ -90,6 +91,21 @@ HEARTH_DEVICE void EmbedKernel(const EmbedArgs& a) {
         break;
       case WeightKind::kQ8:
         x[i] = Q8At(a, panel, row, i);
+        break;
+      case WeightKind::kQ4_0:
+        x[i] = BlockAt<WeightKind::kQ4_0>(panel, lane, i);
+        break;
+      case WeightKind::kQ4_1:
+        x[i] = BlockAt<WeightKind::kQ4_1>(panel, lane, i);
+        break;
+      case WeightKind::kQ5_0:
+        x[i] = BlockAt<WeightKind::kQ5_0>(panel, lane, i);
+        break;
+      case WeightKind::kQ5_1:
+        x[i] = BlockAt<WeightKind::kQ5_1>(panel, lane, i);
+        break;
+      case WeightKind::kIq4Nl:
+        x[i] = BlockAt<WeightKind::kIq4Nl>(panel, lane, i);
         break;
       case WeightKind::kQ2K:
         x[i] = SuperAt<WeightKind::kQ2K>(panel, lane, i);

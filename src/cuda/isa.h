@@ -29,6 +29,7 @@ void CopyAsync16(void* shared, const void* global);
 void CopyCommit();
 void CopyWait(int most_pending);
 void SharedAdd(int32_t* at, int32_t value);
+int32_t Arrive(int32_t* at);
 }  // namespace host
 #endif
 
@@ -179,6 +180,19 @@ HEARTH_DEVICE void SharedAdd(int32_t* at, int32_t value) {
   atomicAdd(at, value);
 #else
   host::SharedAdd(at, value);
+#endif
+}
+
+// Adds one to a word of global memory in one piece and returns what was there. Releases and
+// acquires at the device: what a block wrote before a barrier and an arrival is seen by every block
+// that arrives at the same word later, behind its next barrier.
+HEARTH_DEVICE int32_t Arrive(int32_t* at) {
+#ifdef __CUDACC__
+  int32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(at) : "memory");
+  return before;
+#else
+  return host::Arrive(at);
 #endif
 }
 

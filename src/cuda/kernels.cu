@@ -2,6 +2,8 @@
 // Everything that is compiled for GPUs, under the names by which the driver finds it. nvcc alone
 // reads this file (cmake/cuda.cmake).
 #include "cuda/attend.h"
+#include "cuda/blocks.h"
+#include "cuda/decode.h"
 #include "cuda/experts.h"
 #include "cuda/flash.h"
 #include "cuda/floats.h"
@@ -50,6 +52,26 @@ __global__ void __launch_bounds__(kMatmulThreads)
 __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q8_many(const __grid_constant__ MatmulArgs args) {
   MatmulKernel<Q8, 4>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q40(const __grid_constant__ MatmulArgs args) {
+  BlockMatmulKernel<WeightKind::kQ4_0>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q41(const __grid_constant__ MatmulArgs args) {
+  BlockMatmulKernel<WeightKind::kQ4_1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q50(const __grid_constant__ MatmulArgs args) {
+  BlockMatmulKernel<WeightKind::kQ5_0>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_q51(const __grid_constant__ MatmulArgs args) {
+  BlockMatmulKernel<WeightKind::kQ5_1>(args);
+}
+__global__ void __launch_bounds__(kMatmulThreads)
+    hearth_iq4nl(const __grid_constant__ MatmulArgs args) {
+  BlockMatmulKernel<WeightKind::kIq4Nl>(args);
 }
 __global__ void __launch_bounds__(kMatmulThreads)
     hearth_q2k(const __grid_constant__ MatmulArgs args) {
@@ -113,8 +135,14 @@ __global__ void __launch_bounds__(kRowThreads)
 __global__ void __launch_bounds__(kTopThreads) hearth_top(const __grid_constant__ TopArgs args) {
   TopKernel(args);
 }
-__global__ void __launch_bounds__(kRowThreads) hearth_sum(const __grid_constant__ SumArgs args) {
-  SumKernel(args);
+// Without a number of blocks ptxas spills on sm_80 to make room for more.
+__global__ void __launch_bounds__(kRowThreads, 2)
+    hearth_norm_route(const __grid_constant__ NormRouteArgs args) {
+  NormRouteKernel(args);
+}
+__global__ void __launch_bounds__(kAttendThreads)
+    hearth_decode(const __grid_constant__ DecodeArgs args) {
+  DecodeKernel(args);
 }
 // Without a number of blocks ptxas spills on sm_120 to make room for a fifth.
 __global__ void __launch_bounds__(kFlashThreads, 4)

@@ -95,17 +95,58 @@ struct Q8 {
   }
 };
 
-// Rows of x that a block multiplies.
+// Rows that a block multiplies. Of a launch's tiles of tokens each has the rows behind.
 struct TileRows {
-  int first, count;  // count <= kTileTokens * tiles
+  int count;   // <= kTileTokens * tiles
+  int lane_x;  // row of x of the lane's token g
+  int x, y;    // rows of this thread's results
 };
 
+// The tile of an expert's choices, in ascending order: threads count in pieces of the list first.
+// Shared memory: a word per thread and one per token.
+HEARTH_DEVICE TileRows ChosenRows(const MatmulArgs& args, const MatmulJob& job) {
+  auto* counts = reinterpret_cast<int32_t*>(SharedMemory());
+  int32_t* chosen = counts + kMatmulThreads;
+  const int n = args.num_choices, piece = (n + kMatmulThreads - 1) / kMatmulThreads;
+  const int begin = Min(Thread() * piece, n), end = Min(begin + piece, n);
+  int count = 0;
+  for (int i = begin; i < end; ++i) count += args.choices[i] == job.expert ? 1 : 0;
+  counts[Thread()] = count;
+  Barrier();
+  const int first = BlockZ() * kTileTokens;
+  int place = -first, total = -first;
+  for (int t = 0; t * piece < n; ++t) {
+    place += t < Thread() ? counts[t] : 0;
+    total += counts[t];
+  }
+  for (int i = begin; i < end; ++i) {
+    if (args.choices[i] != job.expert) continue;
+    if (place >= 0 && place < kTileTokens) chosen[place] = i;
+    ++place;
+  }
+  Barrier();
+  TileRows rows{Min(total, kTileTokens), 0, 0, 0};
+  if (rows.count <= 0) return rows;
+  const int g = Thread() % kWarp / 4, token = Thread() % kTileTokens;
+  if (g < rows.count) rows.lane_x = chosen[g] / args.sharing;
+  if (token < rows.count) {
+    rows.y = chosen[token];
+    rows.x = rows.y / args.sharing;
+  }
+  Barrier();  // sums come to the same memory
+  return rows;
+}
+
 template <int kTiles>
-HEARTH_DEVICE TileRows RowsOfTile(const MatmulJob& job, int m) {
+HEARTH_DEVICE TileRows RowsOfTile(const MatmulArgs& args, const MatmulJob& job) {
+  if constexpr (kTiles == 1) {
+    if (args.choices != nullptr) return ChosenRows(args, job);
+  }
   const int begin = job.range != nullptr ? job.range[0] : 0;
-  const int end = job.range != nullptr ? job.range[1] : m;
+  const int end = job.range != nullptr ? job.range[1] : args.m;
   const int first = begin + BlockZ() * kTileTokens * kTiles;
-  return {first, Min(end - first, kTileTokens * kTiles)};
+  const int own = first + Thread() % kTileTokens;
+  return {Min(end - first, kTileTokens * kTiles), first + Thread() % kWarp / 4, own, own};
 }
 
 // One warp's blocks [begin, end) of a round that starts at item `first_item`: the exact sums of hi
@@ -120,9 +161,9 @@ HEARTH_DEVICE void SumBlocks(const MatmulJob& job, const uint8_t* panel, const A
     Format::LoadWeights(panel, job.cols, block, a);
     for (int tile = 0; tile < kTiles; ++tile) {
       uint32_t hi[2] = {}, lo[2] = {};
-      const int token = tile * kTileTokens + g;
-      if (token < rows.count) {
-        const int64_t at = int64_t{rows.first + token} * x.stride + block * kQuantBlock;
+      if (tile * kTileTokens + g < rows.count) {
+        const int64_t at =
+            int64_t{rows.lane_x + tile * kTileTokens} * x.stride + block * kQuantBlock;
         Format::LoadTokens(x.hi + at, hi);
         Format::LoadTokens(x.lo + at, lo);
       }
@@ -171,7 +212,7 @@ template <class Format, int kTiles>
 HEARTH_DEVICE void MatmulKernel(const MatmulArgs& args) {
   const MatmulJob& job = args.jobs[BlockY()];
   if (BlockX() >= job.num_panels) return;
-  const TileRows rows = RowsOfTile<kTiles>(job, args.m);
+  const TileRows rows = RowsOfTile<kTiles>(args, job);
   if (rows.count <= 0) return;
   auto* sums = reinterpret_cast<int32_t*>(SharedMemory());
   const uint8_t* panel = job.panels + BlockX() * job.panel_bytes;
@@ -196,7 +237,7 @@ HEARTH_DEVICE void MatmulKernel(const MatmulArgs& args) {
       const int strip = (first_item + item) * Format::kItemBlocks * kQuantBlock / kStrip;
       for (int tile = 0; tile < kTiles; ++tile) {
         if (tile * kTileTokens + token >= rows.count) continue;
-        const int64_t x_row = rows.first + tile * kTileTokens + token;
+        const int64_t x_row = rows.x + tile * kTileTokens;
         const auto exact = static_cast<float>(sums[(item * kTiles + tile) * 128 + Thread()]);
         results[tile] =
             Fma(exact, scale * args.x.scale[x_row * args.x.num_strips + strip], results[tile]);
@@ -206,11 +247,11 @@ HEARTH_DEVICE void MatmulKernel(const MatmulArgs& args) {
   }
   for (int tile = 0; tile < kTiles; ++tile) {
     if (tile * kTileTokens + token >= rows.count) continue;
-    const int64_t x_row = rows.first + tile * kTileTokens + token;
+    const int64_t x_row = rows.x + tile * kTileTokens, y_token = rows.y + tile * kTileTokens;
     float sum = results[tile];
     if constexpr (Format::kSpills) sum = AddSpills(job, BlockX(), row, args.x, x_row, sum);
     const int y_row = BlockX() * kPanelRows + row;
-    job.y[x_row * job.y_stride + y_row] = job.bias != nullptr ? sum + job.bias[y_row] : sum;
+    job.y[y_token * job.y_stride + y_row] = job.bias != nullptr ? sum + job.bias[y_row] : sum;
   }
 }
 

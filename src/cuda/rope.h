@@ -24,6 +24,12 @@ HEARTH_DEVICE HeadInBlock HeadAt(const KvPlace& kv, int table, int position, int
   return {codes, codes + kBlockTokens * d_head, scales, scales + kBlockTokens};
 }
 
+// What a head's values are multiplied by before its norm's gains; all 32 lanes call it.
+HEARTH_DEVICE float HeadScale(const float* head, float eps, int d_head) {
+  const float mean = SquaresOfWarp(head, d_head) / static_cast<float>(d_head);
+  return 1.0f / Sqrt(mean + eps);
+}
+
 // One head from global to shared memory, by one warp: norm, if any.
 HEARTH_DEVICE void LoadHead(const float* from, const float* norm, float eps, int d_head,
                             float* head) {
@@ -31,11 +37,30 @@ HEARTH_DEVICE void LoadHead(const float* from, const float* norm, float eps, int
   for (int i = lane; i < d_head; i += kWarp) head[i] = from[i];
   Barrier();
   if (norm == nullptr) return;
-  const float mean = SquaresOfWarp(head, d_head) / static_cast<float>(d_head);
-  const float scale = 1.0f / Sqrt(mean + eps);
+  const float scale = HeadScale(head, eps, d_head);
   Barrier();
   for (int i = lane; i < d_head; i += kWarp) head[i] = (head[i] * scale) * norm[i];
   Barrier();
+}
+
+HEARTH_DEVICE float NormedAt(const float* head, const float* norm, float scale, int i) {
+  return norm != nullptr ? (head[i] * scale) * norm[i] : head[i];
+}
+
+// Value `d` of a head, normed and turned, from the head as it came out of its product. What
+// LoadHead and TurnHead do, without shared memory.
+HEARTH_DEVICE float TurnedAt(const RopeArgs& a, const float* head, const float* norm, float scale,
+                             int token, int d) {
+  if (d >= a.n_dims) return NormedAt(head, norm, scale, d);
+  const int pairs = a.n_dims / 2;
+  const bool is_first = a.neighbours != 0 ? d % 2 == 0 : d < pairs;
+  const int step = a.neighbours != 0 ? 1 : pairs, at = is_first ? d : d - step;
+  const int pair = a.neighbours != 0 ? at / 2 : at;
+  const float first = NormedAt(head, norm, scale, at);
+  const float second = NormedAt(head, norm, scale, at + step);
+  const float cos = a.cos[int64_t{token} * pairs + pair];
+  const float sin = a.sin[int64_t{token} * pairs + pair];
+  return is_first ? Fma(first, cos, -(second * sin)) : Fma(second, cos, first * sin);
 }
 
 HEARTH_DEVICE void TurnHead(const RopeArgs& a, int token, float* head) {
@@ -55,8 +80,9 @@ HEARTH_DEVICE void TurnHead(const RopeArgs& a, int token, float* head) {
 // number gets a NaN scale and zeros.
 HEARTH_DEVICE float StoreHead(const float* head, int d_head, int16_t* codes, int step) {
   constexpr float kMax = 32767.0f;
+  const int lane = Thread() % kWarp;
   uint32_t top = 0;
-  for (int i = Thread(); i < d_head; i += kWarp) {
+  for (int i = lane; i < d_head; i += kWarp) {
     const uint32_t magnitude = BitsOf(head[i]) & 0x7fffffffu;
     top = magnitude > top ? magnitude : top;
   }
@@ -64,7 +90,7 @@ HEARTH_DEVICE float StoreHead(const float* head, int d_head, int16_t* codes, int
   const bool finite = top < 0x7f800000u;
   const float amax = FloatOf(top);
   const float inverse = finite && amax >= 0x1p-100f ? kMax / amax : 0.0f;
-  for (int i = Thread(); i < d_head; i += kWarp) {
+  for (int i = lane; i < d_head; i += kWarp) {
     codes[i * step] = static_cast<int16_t>(finite ? RoundToInt(head[i] * inverse) : 0);
   }
   return finite ? amax / kMax : FloatOf(0x7fc00000u);

@@ -47,11 +47,12 @@ HEARTH_DEVICE void SplitStrip(const float* row, const ActRows& act, int64_t inde
   }
 }
 
-// A row in shared memory to row `index` of `act`; a warp takes a strip. The row's threads are past
+// A row of floats to row `index` of `act`; a warp takes a strip. The row's threads are past
 // a barrier. A strip that holds a NaN or an infinity gets a NaN scale and zero values.
+template <int kThreads = kRowThreads>
 HEARTH_DEVICE void QuantiseRow(const float* row, const ActRows& act, int64_t index) {
   const int lane = Thread() % kWarp;
-  for (int strip = Thread() / kWarp; strip < act.num_strips; strip += kRowThreads / kWarp) {
+  for (int strip = Thread() / kWarp; strip < act.num_strips; strip += kThreads / kWarp) {
     const int begin = strip * act.strip, end = Min(begin + act.strip, act.cols);
     uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
     for (int i = begin + lane; i < end; i += kWarp) {
@@ -77,6 +78,17 @@ HEARTH_DEVICE void QuantiseRow(const float* row, const ActRows& act, int64_t ind
   }
 }
 
+// What is added to a value of x.
+HEARTH_DEVICE float AddedAt(const NormArgs& a, int64_t index, int i) {
+  if (a.weights == nullptr) return a.add[index * a.add_stride + i];
+  float total = 0.0f;
+  for (int64_t c = index * a.active; c < (index + 1) * a.active; ++c) {
+    const int64_t slot = a.slot_of != nullptr ? a.slot_of[c] : c;
+    total = Fma(a.weights[c], a.add[slot * a.add_stride + i], total);
+  }
+  return total;
+}
+
 // Shared memory: d + 1 floats.
 HEARTH_DEVICE void NormKernel(const NormArgs& a) {
   auto* row = reinterpret_cast<float*>(SharedMemory());
@@ -85,7 +97,7 @@ HEARTH_DEVICE void NormKernel(const NormArgs& a) {
   for (int i = Thread(); i < a.d; i += kRowThreads) {
     float value = x[i];
     if (a.add != nullptr) {
-      value = Fma(1.0f, a.add[index * a.add_stride + i], value);
+      value = Fma(1.0f, AddedAt(a, index, i), value);
       x[i] = value;
     }
     row[i] = value;

@@ -215,12 +215,11 @@ HEARTH_DEVICE void SumGroups(const uint8_t* panel, const ActRows& x, TileRows ro
     SuperGroup<kKind> w;
     LoadSuperGroup<kKind>(panel + int64_t{unit} * Format::kUnitBytes, at % kUnitGroups, w);
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int token = tile * kTileTokens + g;
       for (int block = 0; block < 2; ++block) {
         uint32_t hi[2] = {}, lo[2] = {};
-        if (token < rows.count) {
-          const int64_t from =
-              int64_t{rows.first + token} * x.stride + at * kGroupCols + block * kQuantBlock;
+        if (tile * kTileTokens + g < rows.count) {
+          const int64_t from = int64_t{rows.lane_x + tile * kTileTokens} * x.stride +
+                               at * kGroupCols + block * kQuantBlock;
           Q8::LoadTokens(x.hi + from, hi);
           Q8::LoadTokens(x.lo + from, lo);
         }
@@ -269,7 +268,7 @@ HEARTH_DEVICE void SuperMatmulKernel(const MatmulArgs& args) {
   using Format = SuperFormat<kKind>;
   const MatmulJob& job = args.jobs[BlockY()];
   if (BlockX() >= job.num_panels) return;
-  const TileRows rows = RowsOfTile<kTiles>(job, args.m);
+  const TileRows rows = RowsOfTile<kTiles>(args, job);
   if (rows.count <= 0) return;
   auto* sums = reinterpret_cast<int32_t*>(SharedMemory());
   const uint8_t* panel = job.panels + BlockX() * job.panel_bytes;
@@ -291,7 +290,7 @@ HEARTH_DEVICE void SuperMatmulKernel(const MatmulArgs& args) {
       const uint8_t* unit = panel + int64_t{first + i} * Format::kUnitBytes;
       for (int tile = 0; tile < kTiles; ++tile) {
         if (tile * kTileTokens + token >= rows.count) continue;
-        const int64_t x_row = rows.first + tile * kTileTokens + token;
+        const int64_t x_row = rows.x + tile * kTileTokens;
         results[tile] =
             AddUnit<kKind, kTiles>(unit, row, args.x.scale[x_row * args.x.num_strips + first + i],
                                    sums + i * kUnitSums + tile * 128 + Thread(), results[tile]);
@@ -301,9 +300,9 @@ HEARTH_DEVICE void SuperMatmulKernel(const MatmulArgs& args) {
   }
   for (int tile = 0; tile < kTiles; ++tile) {
     if (tile * kTileTokens + token >= rows.count) continue;
-    const int64_t x_row = rows.first + tile * kTileTokens + token;
+    const int64_t y_token = rows.y + tile * kTileTokens;
     const int y_row = BlockX() * kPanelRows + row;
-    job.y[x_row * job.y_stride + y_row] =
+    job.y[y_token * job.y_stride + y_row] =
         job.bias != nullptr ? results[tile] + job.bias[y_row] : results[tile];
   }
 }

@@ -128,8 +128,6 @@ std::vector<Broken> BrokenHardware() {
   return {
       {"processor.instructions", "/proc/cpuinfo", "flags : fpu sse2 avx\n", kFault, "avx2",
        "-cpu host"},
-      {"processor.instructions", "/proc/cpuinfo", "flags : avx2 fma f16c avx512_vnni\n", kNote,
-       "without VBMI", "AVX2 code"},
       {"processor.governor", cpu0 + "cpufreq/scaling_governor", "powersave", kWarning,
        "1 of 4 processors", "cpupower"},
       {"processor.clock-cap", cpu0 + "cpufreq/scaling_max_freq", "2000000", kWarning,

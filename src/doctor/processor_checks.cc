@@ -24,10 +24,10 @@ Finding Instructions(const SystemFiles& files) {
                  "pass the host's processor through (qemu: -cpu host); otherwise use a machine "
                  "from 2014 or later");
   }
-  if (!HasFlag(flags, "avx512_vnni")) return Good("AVX2");
-  if (!HasFlag(flags, "avx512vbmi")) {
-    return Note("AVX-512 without VBMI", "Hearth uses its AVX2 code on this processor");
+  if (!HasFlag(flags, "avx512_vnni")) {
+    return Good(HasFlag(flags, "avx_vnni") ? "AVX2 and AVX-VNNI" : "AVX2");
   }
+  if (!HasFlag(flags, "avx512vbmi")) return Good("AVX-512 without VBMI");
   return Good(HasFlag(flags, "amx_int8") ? "AVX-512 and AMX" : "AVX-512");
 }
 

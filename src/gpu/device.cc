@@ -9,14 +9,15 @@ namespace hearth::cuda {
 namespace {
 
 constexpr std::array<const char*, kNumKernels> kNames = {
-    "hearth_norm",      "hearth_glu",          "hearth_rope",       "hearth_attend",
-    "hearth_combine",   "hearth_route",        "hearth_mxfp4_few",  "hearth_mxfp4_many",
-    "hearth_q8_few",    "hearth_q8_many",      "hearth_q2k",        "hearth_q3k_few",
-    "hearth_q3k_many",  "hearth_q4k",          "hearth_q5k",        "hearth_q6k_few",
-    "hearth_q6k_many",  "hearth_iq4xs_few",    "hearth_iq4xs_many", "hearth_f32",
-    "hearth_f16",       "hearth_bf16",         "hearth_embed",      "hearth_sort",
-    "hearth_gather",    "hearth_sum",          "hearth_top",        "hearth_flash_64",
-    "hearth_flash_128", "hearth_flash_reduce",
+    "hearth_norm",    "hearth_glu",      "hearth_rope",       "hearth_attend",
+    "hearth_combine", "hearth_route",    "hearth_mxfp4_few",  "hearth_mxfp4_many",
+    "hearth_q8_few",  "hearth_q8_many",  "hearth_q40",        "hearth_q41",
+    "hearth_q50",     "hearth_q51",      "hearth_iq4nl",      "hearth_q2k",
+    "hearth_q3k_few", "hearth_q3k_many", "hearth_q4k",        "hearth_q5k",
+    "hearth_q6k_few", "hearth_q6k_many", "hearth_iq4xs_few",  "hearth_iq4xs_many",
+    "hearth_f32",     "hearth_f16",      "hearth_bf16",       "hearth_embed",
+    "hearth_sort",    "hearth_gather",   "hearth_norm_route", "hearth_decode",
+    "hearth_top",     "hearth_flash_64", "hearth_flash_128",  "hearth_flash_reduce",
 };
 // The oldest architecture that the kernels are compiled for.
 constexpr int kOldest = 75;

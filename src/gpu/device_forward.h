@@ -50,12 +50,24 @@ class DeviceForward {
         jobs_(tuning) {}
   void Prepare();
   KvPlace PlaceOf(const StepInput& input, size_t layer) const;
+  NormArgs NormOf(const float* gain, const ProductSet& first, const ProductSet& second);
   Status Norm(const float* gain, const ProductSet& first, const ProductSet& second);
+  RopeArgs RopeOf(const StepInput& input, size_t layer) const;
+  AttendArgs AttendOf(const StepInput& input, size_t layer, const AttendChunk& chunk) const;
+  CombineArgs CombineOf(const AttendArgs& attend, size_t layer, const AttendChunk& chunk) const;
+  Grid SpansOf(const AttendChunk& chunk, int64_t shared_bytes) const;
   Status Attention(const StepInput& input, size_t layer);
   Status Attend(const StepInput& input, size_t layer);
-  Status Ffn(size_t layer);
+  Status Decode(const StepInput& input, size_t layer);
+  Status Ffn(const StepInput& input, size_t layer);
   Status Glu(int rows, int d_ff, const ProductSet& down);
-  Status Experts(size_t layer);
+  // Experts by lists of choices, and, for prompts and float weights, by sorted copies of rows.
+  bool TakesChoices(const StepInput& input, size_t layer) const;
+  Status NormRoute(size_t layer);
+  Status ChosenExperts(size_t layer);
+  Status Route(size_t layer);
+  Status SortedExperts(size_t layer);
+  RouteArgs RouteOf(size_t layer) const;
 
   Device& device_;
   const DeviceModel& model_;
@@ -69,8 +81,10 @@ class DeviceForward {
   std::vector<LayerWork> work_;
   ProductSet head_;
   int num_tokens_ = 0;
-  // A feed-forward's result that the next norm adds to x, with its stride; null: none.
+  // A result that the next norm adds to x; null: none. Of experts it is several rows, in the order
+  // of choice or in slots.
   const float* pending_ = nullptr;
+  bool is_pending_of_experts_ = false, is_pending_in_slots_ = false;
 };
 
 }  // namespace hearth::cuda

@@ -21,6 +21,16 @@ std::optional<WeightKind> KindOf(PackKind kind) {
       return WeightKind::kMxfp4;
     case PackKind::kQ8:
       return WeightKind::kQ8;
+    case PackKind::kQ4_0:
+      return WeightKind::kQ4_0;
+    case PackKind::kQ4_1:
+      return WeightKind::kQ4_1;
+    case PackKind::kQ5_0:
+      return WeightKind::kQ5_0;
+    case PackKind::kQ5_1:
+      return WeightKind::kQ5_1;
+    case PackKind::kIq4Nl:
+      return WeightKind::kIq4Nl;
     case PackKind::kQ2K:
       return WeightKind::kQ2K;
     case PackKind::kQ3K:
@@ -52,8 +62,8 @@ Result<WeightKind> KindFor(const MatView& matrix, const char* what) {
   if (const std::optional<WeightKind> kind = KindOf(PackKindOf(matrix))) return *kind;
   return Error(
       Code::kUnsupported,
-      "%s is %s with %d columns; GPUs can use MXFP4, Q8_0, F32, F16 and BF16 with columns "
-      "in multiples of %d, and K-quants and IQ4_XS in multiples of %d so far; use --device "
+      "%s is %s with %d columns; GPUs can use MXFP4, Q4_0 to Q8_0, IQ4_NL, F32, F16 and BF16 with "
+      "columns in multiples of %d, and K-quants and IQ4_XS in multiples of %d so far; use --device "
       "cpu",
       what, NameOf(matrix.dtype), matrix.cols, kQuantBlock, kSuper);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cuda/blocks.h"
 #include "cuda/flash.h"
 #include "cuda/matmul.h"
 #include "cuda/supers.h"
@@ -40,6 +41,16 @@ int64_t PanelBytes(WeightKind kind, int cols) {
       return Mxfp4::NibblesAt(cols) + int64_t{cols / kQuantBlock} * 256;
     case WeightKind::kQ8:
       return Q8::CodesAt(cols) + int64_t{cols / kQuantBlock} * 512;
+    case WeightKind::kQ4_0:
+      return BlockFormat<WeightKind::kQ4_0>::PanelBytes(cols);
+    case WeightKind::kQ4_1:
+      return BlockFormat<WeightKind::kQ4_1>::PanelBytes(cols);
+    case WeightKind::kQ5_0:
+      return BlockFormat<WeightKind::kQ5_0>::PanelBytes(cols);
+    case WeightKind::kQ5_1:
+      return BlockFormat<WeightKind::kQ5_1>::PanelBytes(cols);
+    case WeightKind::kIq4Nl:
+      return BlockFormat<WeightKind::kIq4Nl>::PanelBytes(cols);
     case WeightKind::kQ2K:
       return UnitBytes<WeightKind::kQ2K>(cols);
     case WeightKind::kQ3K:
@@ -94,7 +105,7 @@ class ProductBench {
     memory.lo = act_.at<int8_t>(int64_t{rows} * sizes_.cols);
     memory.scale = act_.at<float>(int64_t{2} * rows * sizes_.cols);
     memory.strip = ReadsSupers(kind_) ? kSuper : kStrip;
-    const MatmulArgs args{jobs_.at<const MatmulJob>(), memory.Of(sizes_.cols), rows};
+    const MatmulArgs args{jobs_.at<const MatmulJob>(), memory.Of(sizes_.cols), rows, nullptr, 0, 1};
     const Grid grid{sizes_.rows / kPanelRows, sizes_.matrices,
                     (rows + shape.tile_tokens - 1) / shape.tile_tokens, shape.threads,
                     shape.shared_bytes};
@@ -171,9 +182,10 @@ Status BenchFlash(Device& device, const BenchSizes& sizes, const BenchTold& told
   return Status();
 }
 
-constexpr WeightKind kProductKinds[] = {WeightKind::kMxfp4, WeightKind::kQ8,   WeightKind::kQ2K,
-                                        WeightKind::kQ3K,   WeightKind::kQ4K,  WeightKind::kQ5K,
-                                        WeightKind::kQ6K,   WeightKind::kIq4Xs};
+constexpr WeightKind kProductKinds[] = {
+    WeightKind::kMxfp4, WeightKind::kQ8,    WeightKind::kQ4_0, WeightKind::kQ4_1, WeightKind::kQ5_0,
+    WeightKind::kQ5_1,  WeightKind::kIq4Nl, WeightKind::kQ2K,  WeightKind::kQ3K,  WeightKind::kQ4K,
+    WeightKind::kQ5K,   WeightKind::kQ6K,   WeightKind::kIq4Xs};
 
 }  // namespace
 

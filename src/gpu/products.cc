@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cuda/blocks.h"
 #include "cuda/matmul.h"
 #include "cuda/supers.h"
 
@@ -14,6 +15,11 @@ ProductShape SuperShape(Kernel few, Kernel many, bool is_few) {
   if (is_few) return {few, kTileTokens, kMatmulThreads, SuperSharedBytes<kKind, 1>()};
   return {many, kSuperTiles<kKind> * kTileTokens, kMatmulThreads,
           SuperSharedBytes<kKind, kSuperTiles<kKind>>()};
+}
+
+template <WeightKind kKind>
+ProductShape BlockShape(Kernel kernel) {
+  return {kernel, kTileTokens, kMatmulThreads, BlockFormat<kKind>::kSharedBytes};
 }
 
 }  // namespace
@@ -28,6 +34,16 @@ ProductShape ShapeOf(WeightKind kind, bool is_few) {
     case WeightKind::kQ8:
       if (is_few) return {Kernel::kQ8Few, kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 1>()};
       return {Kernel::kQ8Many, 4 * kTileTokens, kMatmulThreads, MatmulSharedBytes<Q8, 4>()};
+    case WeightKind::kQ4_0:
+      return BlockShape<WeightKind::kQ4_0>(Kernel::kQ40);
+    case WeightKind::kQ4_1:
+      return BlockShape<WeightKind::kQ4_1>(Kernel::kQ41);
+    case WeightKind::kQ5_0:
+      return BlockShape<WeightKind::kQ5_0>(Kernel::kQ50);
+    case WeightKind::kQ5_1:
+      return BlockShape<WeightKind::kQ5_1>(Kernel::kQ51);
+    case WeightKind::kIq4Nl:
+      return BlockShape<WeightKind::kIq4Nl>(Kernel::kIq4Nl);
     case WeightKind::kQ2K:
       return SuperShape<WeightKind::kQ2K>(Kernel::kQ2K, Kernel::kQ2K, is_few);
     case WeightKind::kQ3K:
@@ -64,6 +80,7 @@ ProductSet ProductJobs::Add(std::span<const Product> products) {
       job.y = product.y;
       job.y_stride = product.y_stride;
       job.range = product.range;
+      job.expert = product.expert;
       ++part.count;
       part.max_panels = std::max(part.max_panels, job.num_panels);
       (ReadsFloats(kind)   ? set.reads_floats
@@ -83,7 +100,8 @@ Status ProductJobs::Send(Device& device) {
 
 Status ProductJobs::Run(Device& device, const ProductSet& set, const ProductInput& input) const {
   for (const ProductSet::Part& part : set.parts) {
-    const bool is_few = input.most_rows <= tuning_.few_up_to[static_cast<size_t>(part.kind)];
+    const bool is_few = input.choices != nullptr ||
+                        input.most_rows <= tuning_.few_up_to[static_cast<size_t>(part.kind)];
     const ProductShape shape = ShapeOf(part.kind, is_few);
     const int tiles = (input.most_rows + shape.tile_tokens - 1) / shape.tile_tokens;
     const Grid grid{part.max_panels, part.count, tiles, shape.threads, shape.shared_bytes};
@@ -92,7 +110,12 @@ Status ProductJobs::Run(Device& device, const ProductSet& set, const ProductInpu
       const FloatMatmulArgs args{jobs, input.floats, input.stride, input.m};
       HEARTH_TRY(device.Launch(shape.kernel, grid, args));
     } else {
-      const MatmulArgs args{jobs, ReadsSupers(part.kind) ? input.supers : input.strips, input.m};
+      const MatmulArgs args{jobs,
+                            ReadsSupers(part.kind) ? input.supers : input.strips,
+                            input.m,
+                            input.choices,
+                            input.num_choices,
+                            input.sharing};
       HEARTH_TRY(device.Launch(shape.kernel, grid, args));
     }
   }

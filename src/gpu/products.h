@@ -18,6 +18,7 @@ struct Product {
   float* y;
   int64_t y_stride;
   const int32_t* range = nullptr;  // on the device; null: all rows
+  int expert = -1;
 };
 
 // Matrices that read the same rows: one launch per format.
@@ -46,6 +47,9 @@ struct ProductInput {
   int64_t stride = 0;
   int m = 0;          // rows
   int most_rows = 0;  // that one matrix gets of them
+  // Experts that rows chose; MatmulArgs says more. Not for floats. Null: as the products say.
+  const int32_t* choices = nullptr;
+  int num_choices = 0, sharing = 1;
 };
 
 // Thread: as its device, which outlives it.

@@ -61,6 +61,7 @@ StepBuffers Lay(const ModelSpec& spec, const StepSizes& sizes, Places& places) {
   b.up = places.Take<float>(slots * PaddedTo16(d_ff));
   b.down = places.Take<float>(slots * PaddedTo16(d));
   b.parts = places.Take<float>(StepInput::PartFloats(spec, sizes.tokens));
+  b.arrived = places.Take<int32_t>(tokens * ArrivedWords(spec));
   b.logits = places.Take<float>(int64_t{sizes.rows} * PaddedTo16(spec.vocab_size));
   for (Candidate*& tops : b.tops) {
     tops = places.Take<Candidate>(int64_t{sizes.rows} * TopCandidates(spec.vocab_size));

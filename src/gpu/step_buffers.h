@@ -27,6 +27,7 @@ struct StepBuffers {
   float* slot_h;                  // [slots, d_model]: for experts that read floats
   float *gate, *up, *down;        // [slots, ...]: tokens when dense
   float* parts;                   // of attention
+  int32_t* arrived;               // [tokens, ArrivedWords]: zero between launches
   float* logits;                  // [rows, vocabulary padded]
   Candidate* tops[2];             // [rows, candidates]: of one launch, and of the next
   ActMemory act, slot_act;        // of tokens, of slots
@@ -45,6 +46,11 @@ struct StepSizes {
   int tokens = 0, rows = 0;  // at most
   bool reads_supers = false;
 };
+// Counters that attention of one token needs, of blocks that are done.
+constexpr int ArrivedWords(const ModelSpec& spec) {
+  const int group = spec.n_heads / spec.n_kv_heads;
+  return 1 + spec.n_kv_heads * ((group + kAttendHeads - 1) / kAttendHeads);
+}
 // Memory that LayStep takes.
 int64_t StepBytesOf(const ModelSpec& spec, const StepSizes& sizes);
 // From `base` on, which is on the device.

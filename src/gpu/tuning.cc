@@ -15,8 +15,9 @@ constexpr const char* kSchema = "hearth.gpu.tuning";
 constexpr int kVersion = 1;
 // More rows than any step has.
 constexpr int64_t kMostRows = 1 << 20;
-constexpr const char* kKindNames[kNumKinds] = {"mxfp4", "q8_0",   "q2_k", "q3_k", "q4_k", "q5_k",
-                                               "q6_k",  "iq4_xs", "f32",  "f16",  "bf16"};
+constexpr const char* kKindNames[kNumKinds] = {"mxfp4",  "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
+                                               "iq4_nl", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
+                                               "iq4_xs", "f32",  "f16",  "bf16"};
 
 // An empty object when there is no such file, or not one of ours: it is written anew then.
 Json ReadRows(const std::string& path) {

@@ -99,9 +99,12 @@ bool ReadQuantity(std::string_view part, MachineText& machine) {
 }
 
 bool ReadIsa(std::string_view part, MachineText& machine) {
-  if (part != "scalar" && part != "avx2" && part != "avx512" && part != "amx") return false;
-  machine.isa = part;
-  return true;
+  for (const char* isa : {"scalar", "avx2", "avxvnni", "avx512vnni", "avx512", "amx"}) {
+    if (part != isa) continue;
+    machine.isa = part;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace

@@ -127,6 +127,19 @@ std::optional<double> CpuQuotaV1(std::string_view quota, std::string_view period
   return Ratio(Number<int64_t>(quota), Number<int64_t>(period));
 }
 
+std::vector<std::string> MemoryLimitFiles(const CgroupPlace& memory) {
+  std::vector<std::string> files;
+  for (const std::string& folder : memory.folders) {
+    if (memory.unified) {
+      files.push_back(folder + "/memory.max");
+      files.push_back(folder + "/memory.high");
+    } else {
+      files.push_back(folder + "/memory.limit_in_bytes");
+    }
+  }
+  return files;
+}
+
 std::optional<uint64_t> MemoryLimit(std::string_view text) {
   const auto bytes = Number<uint64_t>(text);
   // Version 1's "none" is 2^63 rounded down to a page; no machine comes near 2^60.

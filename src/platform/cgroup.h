@@ -26,7 +26,10 @@ std::optional<CgroupPlace> FindCgroup(std::string_view self, std::string_view mo
 std::optional<double> CpuQuotaV2(std::string_view cpu_max);
 std::optional<double> CpuQuotaV1(std::string_view quota, std::string_view period);
 
-// memory.max or memory.limit_in_bytes. Version 1 spells "none" as a huge number.
+// The files that limit memory, of our group and its parents. memory.high counts: nothing is ended
+// there, but beyond it every allocation waits.
+std::vector<std::string> MemoryLimitFiles(const CgroupPlace& memory);
+// What one of them says. Version 1 spells "none" as a huge number.
 std::optional<uint64_t> MemoryLimit(std::string_view text);
 
 }  // namespace hearth

@@ -106,6 +106,14 @@ TEST(CpuQuota, Version1) {
   EXPECT_EQ(CpuQuotaV1("50000", "-5"), std::nullopt);
 }
 
+TEST(MemoryLimit, FilesOfBothVersions) {
+  EXPECT_EQ(MemoryLimitFiles({true, {"/cg/a", "/cg"}}),
+            (std::vector<std::string>{"/cg/a/memory.max", "/cg/a/memory.high", "/cg/memory.max",
+                                      "/cg/memory.high"}));
+  EXPECT_EQ(MemoryLimitFiles({false, {"/m/a", "/m"}}),
+            (std::vector<std::string>{"/m/a/memory.limit_in_bytes", "/m/memory.limit_in_bytes"}));
+}
+
 TEST(MemoryLimit, BothVersions) {
   EXPECT_EQ(MemoryLimit("max\n"), std::nullopt);
   EXPECT_EQ(MemoryLimit("8589934592\n"), 8589934592u);

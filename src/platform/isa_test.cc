@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+
 namespace hearth {
 namespace {
 
 TEST(Isa, NamesRoundTrip) {
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (int i = 0; i < kNumIsas; ++i) {
+    const auto isa = static_cast<Isa>(i);
     EXPECT_EQ(IsaNamed(NameOf(isa)), isa);
   }
+  EXPECT_EQ(IsaNames(), "scalar, avx2, avxvnni, avx512vnni, avx512 or amx");
   EXPECT_EQ(IsaNamed("neon"), std::nullopt);
   EXPECT_EQ(IsaNamed(""), std::nullopt);
 }
@@ -19,6 +24,11 @@ TEST(Isa, SupportedLevelsEndWithTheBest) {
   ASSERT_FALSE(isas.empty());
   EXPECT_EQ(isas.front(), Isa::kScalar);
   EXPECT_EQ(isas.back(), BestIsa());
+  EXPECT_TRUE(std::is_sorted(isas.begin(), isas.end()));
+  for (int i = 0; i < kNumIsas; ++i) {
+    const auto isa = static_cast<Isa>(i);
+    EXPECT_EQ(HasIsa(isa), std::count(isas.begin(), isas.end(), isa) == 1) << NameOf(isa);
+  }
 }
 
 // The compiler's own detection is an independent witness for what it knows.
@@ -26,10 +36,20 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   EXPECT_EQ(BestIsa() >= Isa::kAvx2, avx2);
-  const bool avx512 = __builtin_cpu_supports("avx512vnni") != 0 &&
-                      __builtin_cpu_supports("avx512vbmi") != 0 &&
-                      __builtin_cpu_supports("avx512bw") != 0;
-  EXPECT_EQ(BestIsa() >= Isa::kAvx512, avx512);
+  const bool vnni =
+      __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+  EXPECT_EQ(HasIsa(Isa::kAvx512Vnni), vnni);
+  EXPECT_EQ(HasIsa(Isa::kAvx512), vnni && __builtin_cpu_supports("avx512vbmi") != 0);
+}
+
+// The kernel is another, where this compiler does not know the name.
+TEST(Isa, AgreesWithTheKernelAboutAvxVnni) {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(cpuinfo, line) && !line.starts_with("flags")) {
+  }
+  if (line.empty()) GTEST_SKIP() << "SKIPPED LOUDLY: /proc/cpuinfo names no flags";
+  EXPECT_EQ(HasIsa(Isa::kAvxVnni), (line + " ").find(" avx_vnni ") != std::string::npos);
 }
 
 }  // namespace

@@ -127,10 +127,8 @@ void ReadLimits(Topology& found) {
     }
   }
   if (const auto memory = FindCgroup(self, mounts, "memory")) {
-    const char* name = memory->unified ? "/memory.max" : "/memory.limit_in_bytes";
-    for (const std::string& folder : memory->folders) {
-      found.memory_limit_bytes =
-          Tighter(found.memory_limit_bytes, MemoryLimit(LimitText(folder + name)));
+    for (const std::string& file : MemoryLimitFiles(*memory)) {
+      found.memory_limit_bytes = Tighter(found.memory_limit_bytes, MemoryLimit(LimitText(file)));
     }
   }
 }

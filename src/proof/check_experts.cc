@@ -169,39 +169,12 @@ std::string CheckGather(Machine& machine, const Sorted& sorted, int active, Devi
                   FloatsDiffer("gathered", rows.data(), gather.to_x, rows.size())});
 }
 
-std::string CheckSum(Machine& machine, const Sorted& sorted, int active, DeviceMemory& memory,
-                     const SortArgs& sort, Rng& rng) {
-  const auto slots = static_cast<int>(sorted.experts.size()), tokens = slots / active;
-  std::vector<float> sums = RowsOfKinds(rng, tokens, kWidth, 0);
-  const std::vector<float> weights = rng.Normals(slots);
-  const std::vector<float> down = rng.Normals(static_cast<int>(kStride) * slots);
-  const SumArgs sum{memory.Copy(down),
-                    memory.Copy(weights),
-                    sort.slot_of,
-                    memory.Copy(sums),
-                    kStride,
-                    active,
-                    kWidth};
-  RunKernel(machine, "hearth_sum", {tokens, 1, 1, kRowThreads, 0}, sum, memory);
-  for (int t = 0; t < tokens; ++t) {
-    std::vector<float> total(kWidth, 0.0f);
-    for (int i = 0; i < active; ++i) {
-      const auto choice = static_cast<size_t>(t * active + i);
-      ScalarKernels().add_scaled(&down[static_cast<size_t>(sorted.slot_of[choice] * kStride)],
-                                 weights[choice], kWidth, total.data());
-    }
-    ScalarKernels().add_scaled(total.data(), 1.0f, kWidth, &sums[static_cast<size_t>(t * kWidth)]);
-  }
-  return FloatsDiffer("sum", sums.data(), sum.x, sums.size());
-}
-
 std::string CheckOneRouting(Machine& machine, int tokens, int num_experts, int active, Rng& rng) {
   const Sorted sorted(tokens, num_experts, active, rng);
   DeviceMemory memory(machine);
   SortArgs sort{};
   std::string wrong = CheckSort(machine, sorted, memory, sort);
   if (wrong.empty()) wrong = CheckGather(machine, sorted, active, memory, sort, rng);
-  if (wrong.empty()) wrong = CheckSum(machine, sorted, active, memory, sort, rng);
   return wrong;
 }
 
@@ -224,11 +197,13 @@ std::string CheckEmbed(Machine& machine, CaseGrid grid) {
   Rng rng(132);
   constexpr std::pair<DType, WeightKind> kKinds[] = {
       {DType::kMxfp4, WeightKind::kMxfp4}, {DType::kQ8_0, WeightKind::kQ8},
-      {DType::kQ2_K, WeightKind::kQ2K},    {DType::kQ3_K, WeightKind::kQ3K},
-      {DType::kQ4_K, WeightKind::kQ4K},    {DType::kQ5_K, WeightKind::kQ5K},
-      {DType::kQ6_K, WeightKind::kQ6K},    {DType::kIq4Xs, WeightKind::kIq4Xs},
-      {DType::kF32, WeightKind::kF32},     {DType::kF16, WeightKind::kF16},
-      {DType::kBf16, WeightKind::kBf16}};
+      {DType::kQ4_0, WeightKind::kQ4_0},   {DType::kQ4_1, WeightKind::kQ4_1},
+      {DType::kQ5_0, WeightKind::kQ5_0},   {DType::kQ5_1, WeightKind::kQ5_1},
+      {DType::kIq4Nl, WeightKind::kIq4Nl}, {DType::kQ2_K, WeightKind::kQ2K},
+      {DType::kQ3_K, WeightKind::kQ3K},    {DType::kQ4_K, WeightKind::kQ4K},
+      {DType::kQ5_K, WeightKind::kQ5K},    {DType::kQ6_K, WeightKind::kQ6K},
+      {DType::kIq4Xs, WeightKind::kIq4Xs}, {DType::kF32, WeightKind::kF32},
+      {DType::kF16, WeightKind::kF16},     {DType::kBf16, WeightKind::kBf16}};
   for (const auto& [dtype, kind] : kKinds) {
     const bool has_supers = kind >= WeightKind::kQ2K && kind <= WeightKind::kIq4Xs;
     for (int cols : grid == CaseGrid::kTiny ? std::vector{608} : std::vector{32, 608, 1184}) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cuda/blocks.h"
 #include "cuda/matmul.h"
 #include "cuda/supers.h"
 #include "proof/check_parts.h"
@@ -42,6 +43,21 @@ constexpr ProductKernel kQ8Kernel = {DType::kQ8_0,
                                      {"hearth_q8_few", "hearth_q8_many"},
                                      {MatmulSharedBytes<Q8, 1>(), MatmulSharedBytes<Q8, 4>()},
                                      kStrip};
+template <WeightKind kKind>
+constexpr ProductKernel BlockKernel(DType dtype, const char* name) {
+  return {dtype,
+          {name, name},
+          {BlockFormat<kKind>::kSharedBytes, BlockFormat<kKind>::kSharedBytes},
+          kStrip,
+          1};
+}
+constexpr ProductKernel kBlockKernels[] = {
+    BlockKernel<WeightKind::kQ4_0>(DType::kQ4_0, "hearth_q40"),
+    BlockKernel<WeightKind::kQ4_1>(DType::kQ4_1, "hearth_q41"),
+    BlockKernel<WeightKind::kQ5_0>(DType::kQ5_0, "hearth_q50"),
+    BlockKernel<WeightKind::kQ5_1>(DType::kQ5_1, "hearth_q51"),
+    BlockKernel<WeightKind::kIq4Nl>(DType::kIq4Nl, "hearth_iq4nl"),
+};
 constexpr ProductKernel kSuperKernels[] = {
     SuperKernel<WeightKind::kQ2K>(DType::kQ2_K, "hearth_q2k", "hearth_q2k"),
     SuperKernel<WeightKind::kQ3K>(DType::kQ3_K, "hearth_q3k_few", "hearth_q3k_many"),
@@ -106,7 +122,7 @@ std::string CheckOne(Machine& machine, const ProductKernel& kernel, int rows, in
   job.y_stride = stride;
   const int many = m > kTileTokens ? 1 : 0,
             tile = many == 1 ? kernel.many_tiles * kTileTokens : kTileTokens;
-  const MatmulArgs args{memory.Copy(&job, 1), inputs.device, m};
+  const MatmulArgs args{memory.Copy(&job, 1), inputs.device, m, nullptr, 0, 1};
   RunKernel(machine, kernel.names[many],
             {job.num_panels, 1, (m + tile - 1) / tile, kMatmulThreads, kernel.shared_bytes[many]},
             args, memory);
@@ -143,13 +159,77 @@ std::string CheckFormat(Machine& machine, const ProductKernel& kernel, CaseGrid 
   return "";
 }
 
+// Experts that find their rows in a list of choices, more of them than a tile has; `sharing`
+// choices have one row of x. One expert has none.
+std::string CheckOneChosen(Machine& machine, const ProductKernel& kernel, int tokens, int sharing,
+                           int cols, Rng& rng) {
+  constexpr int kExperts = 4;
+  const int choices = tokens * sharing;
+  const int64_t stride = 48;
+  DeviceMemory memory(machine);
+  Inputs inputs(tokens, cols, kernel.strip, rng, memory);
+  std::vector<int32_t> experts;
+  for (int i = 0; i < choices; ++i) experts.push_back(rng.OneIn(2) ? 3 : rng.Int(0, 1));
+  std::vector<float> want(static_cast<size_t>(stride * choices), -77.0f);
+  float* y = memory.Copy(want);
+  std::vector<MatmulJob> jobs;
+  for (int e = 0; e < kExperts; ++e) {
+    const TestMatrix matrix(kernel.dtype, 17 + e, cols, rng);
+    const std::vector<float> bias = rng.Normals(32);
+    const std::vector<float> all = OnCpu(matrix, inputs.buffer.get(), bias.data(), stride);
+    for (int i = 0; i < choices; ++i) {
+      if (experts[static_cast<size_t>(i)] != e) continue;
+      std::copy_n(all.begin() + i / sharing * stride, stride, want.begin() + i * stride);
+    }
+    jobs.push_back(JobOf(matrix, memory));
+    jobs.back().bias = memory.Copy(bias);
+    jobs.back().y = y;
+    jobs.back().y_stride = stride;
+    jobs.back().expert = e;
+  }
+  const MatmulArgs args{memory.Copy(jobs),    inputs.device, tokens,
+                        memory.Copy(experts), choices,       sharing};
+  RunKernel(machine, kernel.names[0],
+            {2, kExperts, (choices + kTileTokens - 1) / kTileTokens, kMatmulThreads,
+             kernel.shared_bytes[0]},
+            args, memory);
+  const std::string wrong = FloatsDiffer("chosen y", want.data(), y, want.size());
+  return wrong.empty() ? "" : std::string(kernel.names[0]) + " " + wrong;
+}
+
 }  // namespace
+
+std::string CheckChosen(Machine& machine, CaseGrid grid) {
+  Rng rng(115);
+  std::vector<const ProductKernel*> kernels = {&kMxfp4Kernel, &kQ8Kernel};
+  for (const ProductKernel& kernel : kBlockKernels) kernels.push_back(&kernel);
+  for (const ProductKernel& kernel : kSuperKernels) kernels.push_back(&kernel);
+  for (const ProductKernel* kernel : kernels) {
+    const int cols = kernel->strip == kSuper ? kSuper : 96;
+    for (const int tokens : grid == CaseGrid::kTiny ? std::vector{6} : std::vector{1, 6, 50}) {
+      std::string wrong = FirstOf({CheckOneChosen(machine, *kernel, tokens, 3, cols, rng),
+                                   CheckOneChosen(machine, *kernel, 3 * tokens, 1, cols, rng)});
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return "";
+}
 
 std::string CheckMxfp4(Machine& machine, CaseGrid grid) {
   return CheckFormat(machine, kMxfp4Kernel, grid, 111);
 }
 std::string CheckQ8(Machine& machine, CaseGrid grid) {
   return CheckFormat(machine, kQ8Kernel, grid, 112);
+}
+
+// Of 608 columns the last unit has one block; 1,184 are more than a round.
+std::string CheckBlocks(Machine& machine, CaseGrid grid) {
+  uint64_t seed = 116;
+  for (const ProductKernel& kernel : kBlockKernels) {
+    std::string wrong = CheckFormat(machine, kernel, grid, seed++);
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
 }
 
 // More superblocks than a round holds, 8 for few rows and 4 for many.
@@ -198,7 +278,7 @@ std::string CheckGrouped(Machine& machine, CaseGrid grid) {
     jobs.back().y_stride = stride;
     jobs.back().range = ranges + e;
   }
-  const MatmulArgs args{memory.Copy(jobs), inputs.device, m};
+  const MatmulArgs args{memory.Copy(jobs), inputs.device, m, nullptr, 0, 1};
   RunKernel(machine, kMxfp4Kernel.names[1],
             {5, static_cast<int>(jobs.size()), 1, kMatmulThreads, kMxfp4Kernel.shared_bytes[1]},
             args, memory);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cpu/panels.h"
+#include "cuda/route.h"
 #include "proof/check_parts.h"
 
 namespace hearth::cuda {
@@ -88,6 +90,49 @@ std::string CheckChosenRows(Machine& machine, Rng& rng) {
   return wrong.empty() ? "" : "norm of chosen rows: " + wrong;
 }
 
+// What experts gave is added in the order of choice: each row's side by side, or in slots.
+std::string CheckExpertsAdded(Machine& machine, bool has_slots, Rng& rng) {
+  const KernelTable& cpu = ScalarKernels();
+  constexpr int kRows = 5, kActive = 3, kWidth = 96, kStride = 112;
+  std::vector<float> x = RowsOfKinds(rng, kRows, kWidth, 0);
+  const std::vector<float> add = rng.Normals(kRows * kActive * kStride), gain = rng.Normals(kWidth),
+                           weights = rng.Normals(kRows * kActive);
+  std::vector<int32_t> slots(kRows * kActive);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i] = static_cast<int32_t>(has_slots ? (i * 7 + 3) % slots.size() : i);
+  }
+  DeviceMemory memory(machine);
+  ActBuffer buffer;
+  const Activations& want = buffer.Shape(kRows, kWidth);
+  NormArgs args{};
+  args.x = memory.Copy(x);
+  args.add = memory.Copy(add);
+  args.weights = memory.Copy(weights);
+  args.slot_of = has_slots ? memory.Copy(slots) : nullptr;
+  args.gain = memory.Copy(gain);
+  args.act = ActRowsLike(want, memory, false);
+  args.add_stride = kStride;
+  args.d = kWidth;
+  args.active = kActive;
+  args.eps = 1e-5f;
+  RunKernel(machine, "hearth_norm", {kRows, 1, 1, kRowThreads, 4 * (kWidth + 1)}, args, memory);
+  for (int t = 0; t < kRows; ++t) {
+    float* row = &x[static_cast<size_t>(t * kWidth)];
+    std::vector<float> total(kWidth, 0.0f), h(kWidth);
+    for (int i = 0; i < kActive; ++i) {
+      const auto choice = static_cast<size_t>(t * kActive + i);
+      cpu.add_scaled(&add[static_cast<size_t>(slots[choice] * kStride)], weights[choice], kWidth,
+                     total.data());
+    }
+    cpu.add_scaled(total.data(), 1.0f, kWidth, row);
+    cpu.rms_norm(row, gain.data(), args.eps, kWidth, h.data());
+    cpu.quantise(h.data(), want, t);
+  }
+  const std::string wrong =
+      FirstOf({FloatsDiffer("x", x.data(), args.x, x.size()), RowsDiffer(want, args.act)});
+  return wrong.empty() ? "" : "norm behind experts: " + wrong;
+}
+
 // What Forward::Route does, in its own words.
 void RouteOnCpu(float* row, int n, int active, bool softmax_first, bool renormalise, int* experts,
                 float* weights) {
@@ -145,7 +190,77 @@ std::string CheckOneRoute(Machine& machine, int tokens, int n, int active, int m
   return std::to_string(active) + " of " + std::to_string(n) + " experts: " + wrong;
 }
 
+// One row of each kind through norm, the router's product and the choice.
+std::string CheckOneNormRoute(Machine& machine, DType dtype, WeightKind kind, int d, int n,
+                              int mode, Rng& rng) {
+  const KernelTable& cpu = ScalarKernels();
+  const int active = std::min(n, 4), tokens = 3, stride = NumPanels(n) * kPanelRows;
+  const proof::TestMatrix router(dtype, n, d, rng);
+  const PackedMatrix& w = router.packed;
+  const std::vector<float> x = rng.Normals(tokens * d), gain = rng.Normals(d),
+                           bias = rng.Normals(stride);
+  DeviceMemory memory(machine);
+  ActBuffer buffer;
+  const Activations& want = buffer.Shape(tokens, d);
+  NormRouteArgs args{};
+  args.norm.x = memory.Copy(x);
+  args.norm.gain = memory.Copy(gain);
+  args.norm.act = ActRowsLike(want, memory, false);
+  args.norm.d = d;
+  args.norm.eps = 1e-5f;
+  const auto choices = static_cast<size_t>(tokens * active);
+  args.route.experts = memory.Make<int32_t>(choices);
+  args.route.weights = memory.Make<float>(choices);
+  args.route.num_experts = n;
+  args.route.active = active;
+  args.route.softmax_first = mode > 0 ? 1 : 0;
+  args.route.renormalise = mode == 2 ? 1 : 0;
+  args.panels = memory.Copy(w.data, static_cast<size_t>(NumPanels(n) * w.panel_bytes));
+  args.bias = mode == 1 ? nullptr : memory.Copy(bias);
+  args.panel_bytes = w.panel_bytes;
+  args.kind = kind;
+  RunKernel(machine, "hearth_norm_route", {tokens, 1, 1, kRowThreads, NormRouteSharedBytes(d, n)},
+            args, memory);
+  std::vector<float> h(x.size()), logits(static_cast<size_t>(tokens * stride)), weights(choices);
+  std::vector<int> experts(choices);
+  for (int t = 0; t < tokens; ++t) {
+    float* row = &h[static_cast<size_t>(t * d)];
+    cpu.rms_norm(&x[static_cast<size_t>(t * d)], gain.data(), args.norm.eps, d, row);
+    cpu.quantise(row, want, t);
+    Activations one{};
+    one.m = 1;
+    float* y = &logits[static_cast<size_t>(t * stride)];
+    hearth::MatmulArgs product{&w, &one, args.bias == nullptr ? nullptr : bias.data(), y, stride};
+    product.xf = row;
+    product.xf_stride = d;
+    cpu.matmul[static_cast<size_t>(w.kind)](product, 0, NumPanels(n));
+    RouteOnCpu(y, n, active, mode > 0, mode == 2, &experts[static_cast<size_t>(t * active)],
+               &weights[static_cast<size_t>(t * active)]);
+  }
+  const std::string wrong =
+      FirstOf({RowsDiffer(want, args.norm.act),
+               BytesDiffer("expert", experts.data(), args.route.experts, choices),
+               FloatsDiffer("weight", weights.data(), args.route.weights, choices)});
+  return wrong.empty() ? "" : "norm and " + std::to_string(n) + " experts: " + wrong;
+}
+
 }  // namespace
+
+std::string CheckNormRoute(Machine& machine, CaseGrid grid) {
+  Rng rng(104);
+  for (const auto& [dtype, kind] :
+       {std::pair{DType::kF32, WeightKind::kF32}, std::pair{DType::kF16, WeightKind::kF16},
+        std::pair{DType::kBf16, WeightKind::kBf16}}) {
+    for (int mode = 0; mode < 3; ++mode) {
+      for (const int n : grid == CaseGrid::kTiny ? std::vector{20} : std::vector{4, 32, 130}) {
+        std::string wrong =
+            CheckOneNormRoute(machine, dtype, kind, n == 130 ? 640 : 96, n, mode, rng);
+        if (!wrong.empty()) return wrong;
+      }
+    }
+  }
+  return "";
+}
 
 std::string CheckNorm(Machine& machine, CaseGrid grid) {
   Rng rng(101);
@@ -166,7 +281,8 @@ std::string CheckNorm(Machine& machine, CaseGrid grid) {
       !wrong.empty()) {
     return wrong;
   }
-  return CheckChosenRows(machine, rng);
+  return FirstOf({CheckChosenRows(machine, rng), CheckExpertsAdded(machine, false, rng),
+                  CheckExpertsAdded(machine, true, rng)});
 }
 
 std::string CheckGlu(Machine& machine, CaseGrid grid) {

@@ -24,10 +24,14 @@ std::string CheckNorm(Machine& machine, CaseGrid grid);
 std::string CheckGlu(Machine& machine, CaseGrid grid);
 std::string CheckRope(Machine& machine, CaseGrid grid);
 std::string CheckAttention(Machine& machine, CaseGrid grid);
+std::string CheckDecode(Machine& machine, CaseGrid grid);
 std::string CheckRoute(Machine& machine, CaseGrid grid);
+std::string CheckNormRoute(Machine& machine, CaseGrid grid);
 std::string CheckMxfp4(Machine& machine, CaseGrid grid);
 std::string CheckQ8(Machine& machine, CaseGrid grid);
+std::string CheckBlocks(Machine& machine, CaseGrid grid);  // Q4_0 to Q5_1 and IQ4_NL
 std::string CheckSupers(Machine& machine, CaseGrid grid);  // K-quants and IQ4_XS
+std::string CheckChosen(Machine& machine, CaseGrid grid);
 std::string CheckGrouped(Machine& machine, CaseGrid grid);
 std::string CheckFloats(Machine& machine, CaseGrid grid);
 std::string CheckEmbed(Machine& machine, CaseGrid grid);
@@ -44,11 +48,15 @@ inline constexpr Check kChecks[] = {
     {"glu", CheckGlu},
     {"rope", CheckRope},
     {"attention", CheckAttention},
+    {"decode", CheckDecode},
     {"route", CheckRoute},
+    {"norm and route", CheckNormRoute},
     {"mxfp4", CheckMxfp4},
     {"q8", CheckQ8},
+    {"blocks", CheckBlocks},
     {"supers", CheckSupers},
     {"grouped", CheckGrouped},
+    {"chosen", CheckChosen},
     {"floats", CheckFloats},
     {"embed", CheckEmbed},
     {"experts", CheckExperts},

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a container may refuse: each costs one line on stderr, none ends the program, and the reply
-stays the same. The kernel refuses by a seccomp filter, as container runtimes do it."""
+stays the same. The kernel refuses by a seccomp filter, as container runtimes do it; a root that cannot be
+written to is made in a mount namespace, as they do that too."""
 import ctypes
 import errno
 import os
@@ -45,8 +46,8 @@ def refuse(calls):
         os._exit(77)
 
 
-def reply(*flags, without=()):
-    command = [sys.argv[1], "run", "--model", MODEL, "--temperature", "0", "--max-tokens", "8",
+def reply(*flags, without=(), inside=()):
+    command = [*inside, sys.argv[1], "run", "--model", MODEL, "--temperature", "0", "--max-tokens", "8",
                "--prompt", "What is the capital of France?", "--threads", "2", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
                           preexec_fn=(lambda: refuse(without)) if without else None)
@@ -55,6 +56,19 @@ def reply(*flags, without=()):
     expect(done.returncode == 0, f"without {without}: exit {done.returncode}: {done.stderr}")
     warnings = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
     return done.stdout, warnings
+
+
+READ_ONLY = ("unshare", "--mount", "sh", "-c", 'mount -o remount,bind,ro / && ! touch /written 2>/dev/null && exec "$0" "$@"')
+
+
+def check_read_only(usual):
+    """All of the root file system, with the home and /tmp in it."""
+    if subprocess.run([*READ_ONLY, "true"], capture_output=True, check=False).returncode:
+        print("SKIPPED LOUDLY: this process may not make a read-only root")
+        return
+    out, warnings = reply(inside=READ_ONLY)
+    expect(out == usual and warnings == [], f"on a read-only root: {out!r}, {warnings}")
+    print("read-only root: same reply, no warning")
 
 
 def main():
@@ -73,6 +87,7 @@ def main():
                f"without {without}: expected a line each for {told}, found {warnings}")
     for nodes in ("off", "2", "3"):
         expect(reply("--numa", nodes)[0] == usual, f"--numa {nodes} changed the reply")
+    check_read_only(usual)
     print("5 sets of refusals and 3 of memory nodes: same reply, one line for each that matters")
 
 

@@ -119,7 +119,7 @@ MODELS = [
     Typed("a GPU and the confinement", SERVE + "--device cuda:0",
           ["needs --confine off"]),
     Typed("an instruction set that does not exist", SERVE + "--isa neon",
-          ['--isa "neon": expected scalar, avx2, avx512 or amx']),
+          ['--isa "neon": expected scalar, avx2, avxvnni, avx512vnni, avx512 or amx']),
 ]
 
 SERVING = [

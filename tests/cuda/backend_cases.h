@@ -137,16 +137,18 @@ inline void CompareFamily(const char* family) {
   SCOPED_TRACE(family);
   testing::TempDir dir;
   dir.Write("model.gguf", testing::RandomWeights(testing::TinyModel(family), 5));
-  const int lengths[] = {21, 2};
+  const int lengths[] = {21, 2}, short_ones[] = {3, 2};
   CompareModel(dir.Path("model.gguf"), lengths, {8}, {});
+  CompareModel(dir.Path("model.gguf"), short_ones, {1}, {});
 }
 
 inline void CompareSupers(const char* family, const TypesByName& types) {
   SCOPED_TRACE(family);
   testing::TempDir dir;
   dir.Write("supers.gguf", RandomSupers(WideModel(family, types), 6));
-  const int lengths[] = {19, 2};
+  const int lengths[] = {19, 2}, short_ones[] = {3, 2};
   CompareModel(dir.Path("supers.gguf"), lengths, {11}, {});
+  CompareModel(dir.Path("supers.gguf"), short_ones, {1}, {});
 }
 
 // More rows than the device has room for at once, and than were planned for.
@@ -196,18 +198,18 @@ inline void CompareAsks() {
 }
 
 // A context of many spans, of which not all tokens of a step can leave parts at once; its blocks
-// come from the host.
-inline void CompareAttentionInPieces() {
+// come from the host. Beside it a sequence of `other` tokens.
+inline void CompareAttentionInPieces(int step_tokens, int other, int most) {
   Model model = LoadedModel(TinyOss());
   model.spec.max_context = 2048;
   RigOptions rig;
-  rig.max_step_tokens = 5;
-  rig.blocks = 80;
+  rig.max_step_tokens = step_tokens;
+  rig.blocks = 150;
   auto gpu = OpenMocked(model, rig);
   ASSERT_TRUE(gpu.ok()) << gpu.status().message();
   auto cpu = OpenCpu(model, rig);
   Rng rng(10);
-  const int lengths[] = {1100, 44};
+  const int lengths[] = {1100, other};
   std::vector<Running> all = Sequences(model, lengths, rig.blocks, rng);
   const KvLayout layout = (*gpu)->kv_layout();
   std::vector<std::vector<std::byte>> bytes;
@@ -225,8 +227,8 @@ inline void CompareAttentionInPieces() {
   ASSERT_TRUE(RunStep(**gpu, fill).ok());
   ASSERT_TRUE(RunStep(**cpu, fill).ok());
   all[0].num_computed = 1096;
-  all[1].num_computed = 43;
-  EXPECT_GT(Compare(model, **gpu, **cpu, all, 4, 1), 0);
+  all[1].num_computed = other - 1;
+  EXPECT_GT(Compare(model, **gpu, **cpu, all, most, 1), 0);
 }
 
 // What one backend computed, the other goes on with.

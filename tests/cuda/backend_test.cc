@@ -51,9 +51,17 @@ TEST(CudaBackend, HasTheCpusBitsWithKQuants) {
   CompareSupers("qwen3moe", kMixedRest);
 }
 
+TEST(CudaBackend, HasTheCpusBitsWithSmallBlocks) {
+  CompareSupers("llama", kMixedBlocks);
+  CompareSupers("qwen3moe", kMixedBlocks);
+}
+
 TEST(CudaBackend, TakesRowsInPieces) { CompareRowsInPieces(); }
 TEST(CudaBackend, AnswersWhatRowsAreAskedFor) { CompareAsks(); }
-TEST(CudaBackend, AttendsInPieces) { CompareAttentionInPieces(); }
+TEST(CudaBackend, AttendsInPieces) {
+  CompareAttentionInPieces(5, 44, 4);
+  CompareAttentionInPieces(2, 1098, 1);
+}
 TEST(CudaBackend, ExchangesBlocksWithTheCpu) { CompareExchangedBlocks(); }
 
 // The same through the PTX that nvcc wrote: every address that a kernel touches must be the
@@ -67,12 +75,13 @@ TEST(CudaBackend, HasTheCpusBitsInPtx) {
   CompareFamily("llama");
   CompareFamily("gpt-oss");
   CompareSupers("llama", kMixedQ4K);
-  CompareAttentionInPieces();
+  CompareAttentionInPieces(5, 44, 4);
+  CompareAttentionInPieces(2, 1098, 1);
   unsetenv("HEARTH_MOCK_PTX");
 }
 
-// Launches of one token's step, by the first that cannot be refused.
-int NumLaunches(const Model& model) {
+// Launches of a step with so many tokens of one sequence, by the first that cannot be refused.
+int NumLaunches(const Model& model, int tokens) {
   int least = 0, most = 200;
   while (least < most) {
     const int middle = (least + most) / 2;
@@ -80,9 +89,9 @@ int NumLaunches(const Model& model) {
     auto gpu = OpenMocked(model, {});
     EXPECT_TRUE(gpu.ok()) << gpu.status().message();
     Rng rng(13);
-    const int lengths[] = {1};
+    const int lengths[] = {tokens};
     std::vector<Running> all = Sequences(model, lengths, 16, rng);
-    if (RunStep(**gpu, NextStep(all, 1, 1)).ok()) {
+    if (RunStep(**gpu, NextStep(all, tokens, 1)).ok()) {
       most = middle;
     } else {
       least = middle + 1;
@@ -108,10 +117,24 @@ TEST(CudaBackend, LaunchesAsOftenAsCostsTell) {
   const testing::TempDir dir;
   dir.Write("dense.gguf", RandomSupers(WideModel("llama", kMixedQ4K), 6));
   dir.Write("experts.gguf", RandomSupers(WideModel("qwen3moe", kMixedRest), 6));
-  EXPECT_EQ(NumLaunches(LoadedModel(dir.Path("dense.gguf"))),
-            CostOf("around") + 2 * (CostOf("dense") + 1));
-  EXPECT_EQ(NumLaunches(LoadedModel(dir.Path("experts.gguf"))),
-            CostOf("around") + 2 * (CostOf("experts") + 3));
+  const Model dense = LoadedModel(dir.Path("dense.gguf"));
+  const Model experts = LoadedModel(dir.Path("experts.gguf"));
+  const int around = CostOf("around");
+  EXPECT_EQ(NumLaunches(dense, 1), around + 2 * (CostOf("dense") + 1));
+  EXPECT_EQ(NumLaunches(experts, 1), around + 2 * (CostOf("experts") + 3));
+  EXPECT_EQ(NumLaunches(dense, 2), around + 2 * (CostOf("prompt-dense") + 1));
+  EXPECT_EQ(NumLaunches(experts, 2), around + 2 * (CostOf("prompt-experts") + 3));
+}
+
+// What the documentation says of a decoded token, on models of one format.
+TEST(CudaBackend, DecodesWithEightLaunchesALayer) {
+  const testing::TempDir dir;
+  dir.Write("dense.gguf", testing::RandomWeights(testing::TinyModel("llama"), 5));
+  for (const std::string& path : {dir.Path("dense.gguf"), TinyOss()}) {
+    const Model model = LoadedModel(path);
+    const auto layers = static_cast<int>(model.spec.layers.size());
+    EXPECT_EQ(NumLaunches(model, 1), CostOf("around") + 8 * layers) << path;
+  }
 }
 
 TEST(CudaBackend, RefusesWhatItCannotDo) {

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <random>
 
 #include "cuda/args.h"
 #include "cuda/attend.h"
+#include "cuda/blocks.h"
+#include "cuda/decode.h"
 #include "cuda/experts.h"
 #include "cuda/flash.h"
 #include "cuda/floats.h"
@@ -76,8 +79,11 @@ class Emulator {
   void RunGrid() {
     running = this;
     const int count = launch_.grid_x * launch_.grid_y * launch_.grid_z;
-    for (int i = 0; i < count; ++i) {
-      const int block = schedule_ == Schedule::kReverse ? count - 1 - i : i;
+    std::vector<int> order(static_cast<size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    if (schedule_ == Schedule::kReverse) std::reverse(order.begin(), order.end());
+    if (schedule_ == Schedule::kRandom) std::shuffle(order.begin(), order.end(), random_);
+    for (const int block : order) {
       here_.block_x = block % launch_.grid_x;
       here_.block_y = block / launch_.grid_x % launch_.grid_y;
       here_.block_z = block / launch_.grid_x / launch_.grid_y;
@@ -300,6 +306,8 @@ void SharedAdd(int32_t* at, int32_t value) {
   *at = static_cast<int32_t>(static_cast<uint32_t>(*at) + static_cast<uint32_t>(value));
 }
 
+int32_t Arrive(int32_t* at) { return (*at)++; }
+
 }  // namespace host
 
 namespace {
@@ -328,6 +336,11 @@ constexpr SourceKernel kKernels[] = {
     Named<MatmulArgs, MatmulKernel<Mxfp4, 4>>("hearth_mxfp4_many"),
     Named<MatmulArgs, MatmulKernel<Q8, 1>>("hearth_q8_few"),
     Named<MatmulArgs, MatmulKernel<Q8, 4>>("hearth_q8_many"),
+    Named<MatmulArgs, BlockMatmulKernel<WeightKind::kQ4_0>>("hearth_q40"),
+    Named<MatmulArgs, BlockMatmulKernel<WeightKind::kQ4_1>>("hearth_q41"),
+    Named<MatmulArgs, BlockMatmulKernel<WeightKind::kQ5_0>>("hearth_q50"),
+    Named<MatmulArgs, BlockMatmulKernel<WeightKind::kQ5_1>>("hearth_q51"),
+    Named<MatmulArgs, BlockMatmulKernel<WeightKind::kIq4Nl>>("hearth_iq4nl"),
     Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ2K, 1>>("hearth_q2k"),
     Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ3K, 1>>("hearth_q3k_few"),
     Named<MatmulArgs, SuperMatmulKernel<WeightKind::kQ3K, 4>>("hearth_q3k_many"),
@@ -343,7 +356,8 @@ constexpr SourceKernel kKernels[] = {
     Named<EmbedArgs, EmbedKernel>("hearth_embed"),
     Named<SortArgs, SortKernel>("hearth_sort"),
     Named<GatherArgs, GatherKernel>("hearth_gather"),
-    Named<SumArgs, SumKernel>("hearth_sum"),
+    Named<NormRouteArgs, NormRouteKernel>("hearth_norm_route"),
+    Named<DecodeArgs, DecodeKernel>("hearth_decode"),
     Named<TopArgs, TopKernel>("hearth_top"),
     Named<FlashArgs, FlashKernel<64>>("hearth_flash_64"),
     Named<FlashArgs, FlashKernel<128>>("hearth_flash_128"),

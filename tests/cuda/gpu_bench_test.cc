@@ -37,7 +37,7 @@ TEST(CudaBench, TimesCopiesProductsAndAttention) {
   EXPECT_EQ(rows["hearth_mxfp4_many"], 1);
   EXPECT_EQ(rows["hearth_q4k"], 3);
   EXPECT_EQ(rows["hearth_flash_64"], 1);
-  EXPECT_EQ(rows.size(), 3u + 3 + 2 * 5 + 1);
+  EXPECT_EQ(rows.size(), 3u + 3 + 5 + 2 * 5 + 1);
 }
 
 TEST(CudaBench, TellsADriverThatRefuses) {

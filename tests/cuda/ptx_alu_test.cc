@@ -97,6 +97,11 @@ constexpr Row kIntegers[] = {
     {"prmt.b32", 0x80007f00, 0, 0xba98, 0xff000000},
     {"shf.l.wrap.b32", 0x80000001, 0x40000000, 1, 0x80000001},
     {"shf.l.wrap.b32", 0x80000001, 0x40000000, 33, 0x80000001},
+    {"max.s64", 0xffffffffffffffff, 3, 0, 3},
+    {"max.s64", 0x100000000, 1, 0, 0x100000000},
+    {"sub.s64", 0x100000000, 1, 0, 0xffffffff},
+    {"sub.s64", 0, 1, 0, 0xffffffffffffffff},
+    {"not.b64", 0x00ff00ff00ff00ff, 0, 0, 0xff00ff00ff00ff00},
 };
 
 constexpr Row kPredicates[] = {
@@ -118,6 +123,17 @@ constexpr Row kPredicates[] = {
     {"setp.gt.u16", 0x10005, 0x20004, 0, 1},
     {"setp.gt.u16", 4, 0xffff, 0, 0},
     {"setp.ge.s32", 4, 4, 0, 1},
+    {"setp.ge.u32", 0xffffffff, 1, 0, 1},
+    {"setp.ge.u32", 7, 7, 0, 1},
+    {"setp.ge.u32", 1, 0xffffffff, 0, 0},
+    {"setp.ge.s64", 0xffffffffffffffff, 0, 0, 0},
+    {"setp.ge.s64", 5, 5, 0, 1},
+    {"setp.lt.s64", 0xffffffffffffffff, 0, 0, 1},
+    {"setp.lt.s64", 5, 5, 0, 0},
+    {"setp.lt.u64", 0xffffffffffffffff, 0, 0, 0},
+    {"setp.lt.u64", 0x100000000, 0x100000001, 0, 1},
+    {"setp.gt.u64", 0xffffffffffffffff, 0, 0, 1},
+    {"setp.gt.u64", 9, 9, 0, 0},
     {"setp.eq.f32", 0, kMinusZero, 0, 1},
     {"setp.eq.f32", kNan, kNan, 0, 0},
     {"setp.ne.f32", kNan, kOne, 0, 0},  // ordered: false for NaN

@@ -195,6 +195,10 @@ class BodyReader {
       out.kind = PtxKind::kMmaHalf;
     } else if (opcode == "atom.shared.add.u32" || opcode == "atom.shared.add.s32") {
       out.kind = PtxKind::kAtomicAdd;
+    } else if (opcode == "atom.acq_rel.gpu.global.add.s32" ||
+               opcode == "atom.relaxed.gpu.global.add.s32") {
+      out.kind = PtxKind::kArrive;
+      out.orders = opcode == "atom.acq_rel.gpu.global.add.s32";
     } else if (opcode == "cp.async.cg.shared.global") {
       out.kind = PtxKind::kCopyAsync;
       num_to = 0;

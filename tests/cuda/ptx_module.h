@@ -23,6 +23,7 @@ enum class PtxKind {
   kLoad,
   kStore,
   kAtomicAdd,  // of 32 bits in shared memory
+  kArrive,     // the same in global memory
   kBarrier,
   kShuffle,  // bfly
   kMma16832,
@@ -47,6 +48,7 @@ struct PtxInstruction {
   int bytes = 0;           // of one element of a load or store, of a half of a pair
   bool is_stream = false;  // a load that leaves nothing in L1
   bool extends = false;    // a load of a signed number
+  bool orders = false;     // an arrival that releases and acquires at the device
   int target = -1;         // of a branch
   std::string opcode, text;
 };

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <set>
-#include <unordered_map>
 
 #include "base/num.h"
+#include "ptx_order.h"
 #include "ptx_shared.h"
 
 namespace hearth::cuda {
@@ -33,10 +33,11 @@ struct PtxWarp {
 class PtxBlock {
  public:
   PtxBlock(const PtxKernel& kernel, const Launch& launch, const uint8_t* params,
-           const DeviceMemory& memory, PtxCounters& counters)
+           const DeviceMemory& memory, PtxOrder& order, PtxCounters& counters)
       : kernel_(kernel),
         params_(params),
         memory_(memory),
+        order_(order),
         counters_(counters),
         shared_(launch.shared_bytes),
         warps_(static_cast<size_t>(launch.threads / kLanes)) {
@@ -52,6 +53,7 @@ class PtxBlock {
     block_[0] = block_x;
     block_[1] = block_y;
     block_[2] = block_z;
+    order_.StartBlock();
     for (;;) {
       int num_done = 0, num_waiting = 0;
       for (size_t w = 0; w < warps_.size(); ++w) {
@@ -65,7 +67,7 @@ class PtxBlock {
       if (num_done > 0) Die("a warp returned while others wait at a barrier");
       for (PtxWarp& warp : warps_) warp.waits = false;
       shared_.NextEpoch();
-      ++epoch_;
+      order_.Barrier();
     }
   }
 
@@ -157,6 +159,8 @@ class PtxBlock {
           const uint64_t old = shared_.Add(at, Value(here_->from[1], lane), first_thread_ + lane);
           At(here_->to[0], lane) = old;
         });
+      case PtxKind::kArrive:
+        return EachLane([&](int lane) { Arrive(lane); });
       case PtxKind::kBarrier:
         // Lanes that have not come yet would be further down, past this barrier.
         NeedAll();
@@ -326,17 +330,20 @@ class PtxBlock {
     return reinterpret_cast<uint8_t*>(address);
   }
 
-  // What a thread wrote, another may touch only behind a barrier. Addresses of words; blocks that
-  // write where others do are noticed by the order they run in, or not at all.
   void NoteGlobal(uint64_t address, size_t bytes, int thread, bool is_load) {
-    if (is_load && written_.empty()) return;
-    for (uint64_t word = address / 2; word < (address + bytes + 1) / 2; ++word) {
-      const auto found = written_.find(word);
-      const bool is_same_epoch = found != written_.end() && found->second.epoch == epoch_;
-      if (is_same_epoch && found->second.thread != thread)
-        Die("a race in global memory: " + here_->text);
-      if (!is_load) written_[word] = {thread, epoch_};
-    }
+    const char* wrong = order_.Note(address, bytes, thread, is_load);
+    if (wrong != nullptr) Die(kernel_.name + ": " + wrong + ": " + here_->text);
+  }
+
+  void Arrive(int lane) {
+    const uint64_t address = AddressOf(here_->from[0], lane);
+    CheckGlobal(address, 4);
+    if (here_->orders) order_.Arrive(address, first_thread_ + lane);
+    uint32_t before;
+    std::memcpy(&before, reinterpret_cast<const void*>(address), 4);
+    const auto sum = static_cast<uint32_t>(before + Value(here_->from[1], lane));
+    std::memcpy(reinterpret_cast<void*>(address), &sum, 4);
+    At(here_->to[0], lane) = before;
   }
 
   void Access() {
@@ -388,6 +395,7 @@ class PtxBlock {
       const uint64_t to = AddressOf(here_->from[0], lane) & 0xffffffffu;
       const uint64_t from = AddressOf(here_->from[1], lane);
       CheckGlobal(from, 16);
+      NoteGlobal(from, 16, first_thread_ + lane, true);
       std::memset(shared_.Access(to, 16, first_thread_ + lane, true, here_->text), 0xff, 16);
       warp_->open[lane].push_back({to, from});
       sectors.insert({from / 32, (from + 15) / 32});
@@ -417,14 +425,9 @@ class PtxBlock {
   const PtxKernel& kernel_;
   const uint8_t* const params_;
   const DeviceMemory& memory_;
+  PtxOrder& order_;
   PtxCounters& counters_;
   PtxShared shared_;
-  struct Writer {
-    int thread;
-    int64_t epoch;
-  };
-  std::unordered_map<uint64_t, Writer> written_;  // by address / 2, the smallest that kernels write
-  int64_t epoch_ = 0;                             // barriers passed
   std::vector<PtxWarp> warps_;
   int block_[3] = {};
   // Of the instruction under way:
@@ -458,10 +461,12 @@ void PtxMachine::Run(const std::string& kernel, const Launch& launch, const void
   const PtxKernel& code = module_.kernel(kernel);
   if (size != code.param_bytes) Die("the arguments of " + kernel + " have another size");
   PtxCounters counters;
+  PtxOrder order;
   for (int z = 0; z < launch.grid_z; ++z) {
     for (int y = 0; y < launch.grid_y; ++y) {
       for (int x = 0; x < launch.grid_x; ++x) {
-        PtxBlock(code, launch, static_cast<const uint8_t*>(args), memory, counters).Run(x, y, z);
+        PtxBlock(code, launch, static_cast<const uint8_t*>(args), memory, order, counters)
+            .Run(x, y, z);
       }
     }
   }

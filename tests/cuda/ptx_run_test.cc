@@ -157,6 +157,51 @@ TEST(PtxRun, AtomicsAddUp) {
   EXPECT_EQ(out, std::vector<uint32_t>(32, 31 * 32 / 2));
 }
 
+// Blocks of 64 threads leave a word each in `in`; whichever comes last adds all of them up. The
+// counter is the word behind.
+std::string LastBlock(const std::string& before, const std::string& atom,
+                      const std::string& behind) {
+  return "mov.u32 %r1, %ctaid.x;\n"
+         "mul.wide.u32 %rd6, %r1, 4;\n"
+         "add.s64 %rd7, %rd1, %rd6;\n"
+         "setp.eq.s32 %p1, %r0, 33;\n"
+         "@%p1 st.global.u32 [%rd7], %r1;\n" +
+         before + "setp.eq.s32 %p2, %r0, 0;\n@%p2 " + atom +
+         " %r2, [%rd1+12], 1;\n@%p2 st.shared.u32 [hearth_shared], %r2;\n" + behind +
+         "ld.shared.u32 %r3, [hearth_shared];\n"
+         "setp.eq.s32 %p3, %r3, 2;\n"
+         "@!%p3 bra $end;\n"
+         "ld.global.u32 %r4, [%rd1];\n"
+         "ld.global.u32 %r5, [%rd1+4];\n"
+         "ld.global.u32 %r6, [%rd1+8];\n"
+         "add.s32 %r4, %r4, %r5;\n"
+         "add.s32 %r4, %r4, %r6;\n"
+         "st.global.u32 [%rd4], %r4;\n"
+         "$end:\n";
+}
+std::vector<uint32_t> RunBlocks(const std::string& body) {
+  DeviceMemory memory;
+  const Pointers args{memory.Copy(std::vector<uint32_t>(4)), memory.Make<uint32_t>(64)};
+  PtxMachine machine("test", Program(body));
+  machine.Run("k", {3, 1, 1, 64, 1024}, &args, sizeof args, memory);
+  const auto* out = static_cast<const uint32_t*>(args.out);
+  return {out, out + 64};
+}
+
+TEST(PtxRunDeathTest, BlocksAreOrderedByArrivalsBetweenBarriers) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  constexpr const char *kBarrier = "bar.sync 0;\n", *kAtom = "atom.acq_rel.gpu.global.add.s32";
+  EXPECT_EQ(RunBlocks(LastBlock(kBarrier, kAtom, kBarrier)), std::vector<uint32_t>(64, 3));
+  const auto dies = [](const std::string& body, const char* why) {
+    EXPECT_EXIT(RunBlocks(body), ::testing::ExitedWithCode(3), why);
+  };
+  dies(LastBlock("", kAtom, kBarrier), "another block's memory without order");
+  dies(LastBlock(kBarrier, "atom.relaxed.gpu.global.add.s32", kBarrier),
+       "another block's memory without order");
+  dies(LastBlock(kBarrier, kAtom, ""), "race");
+  dies("st.global.u32 [%rd4], %r0;\n", "another block's memory without order");
+}
+
 TEST(PtxRun, CopiesArriveWhenWaitedFor) {
   const std::string copy =
       "shl.b32 %r1, %r0, 4;\n"

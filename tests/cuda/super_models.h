@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Families in miniature whose weights are K-quants: rows of 256 columns, formats mixed as files of
-// quantisers have them.
+// Families in miniature whose weights are K-quants or formats of small blocks: rows of 256 columns,
+// formats mixed as files of quantisers have them.
 #pragma once
 #include <cstring>
 #include <map>
@@ -13,7 +13,8 @@
 namespace hearth::cuda {
 
 // The types of GGUF files.
-constexpr uint32_t kTypeF32 = 0, kTypeQ8_0 = 8, kTypeQ2K = 10, kTypeQ3K = 11, kTypeQ4K = 12,
+constexpr uint32_t kTypeF32 = 0, kTypeQ4_0 = 2, kTypeQ4_1 = 3, kTypeQ5_0 = 6, kTypeQ5_1 = 7,
+                   kTypeIq4Nl = 20, kTypeQ8_0 = 8, kTypeQ2K = 10, kTypeQ3K = 11, kTypeQ4K = 12,
                    kTypeQ5K = 13, kTypeQ6K = 14, kTypeIq4Xs = 23;
 
 // Which tensor gets which type: the first entry that its name contains.
@@ -29,6 +30,13 @@ inline const TypesByName kMixedRest = {
     {"attn_k", kTypeQ8_0},    {"attn_v", kTypeQ3K},   {"attn_output", kTypeQ2K},
     {"ffn_gate", kTypeIq4Xs}, {"ffn_up", kTypeQ8_0},  {"ffn_down", kTypeQ2K},
     {"token_embd", kTypeQ5K}, {"", kTypeQ3K}};
+
+// Formats of small blocks.
+inline const TypesByName kMixedBlocks = {
+    {"norm", kTypeF32},        {"gate_inp", kTypeF32}, {"attn_q", kTypeQ4_0},
+    {"attn_k", kTypeQ4_1},     {"attn_v", kTypeQ5_0},  {"attn_output", kTypeQ5_1},
+    {"ffn_gate", kTypeIq4Nl},  {"ffn_up", kTypeQ4_0},  {"ffn_down", kTypeQ5_1},
+    {"token_embd", kTypeQ5_0}, {"", kTypeQ4_1}};
 
 // 4 heads of 64 on 2 KV heads, 256 wide everywhere.
 inline testing::GgufBuilder WideModel(const std::string& arch, const TypesByName& types) {
@@ -60,9 +68,10 @@ inline testing::GgufBuilder WideModel(const std::string& arch, const TypesByName
 
 inline DType DTypeOfGguf(uint32_t type) {
   static const std::map<uint32_t, DType> known = {
-      {kTypeQ8_0, DType::kQ8_0},  {kTypeQ2K, DType::kQ2_K}, {kTypeQ3K, DType::kQ3_K},
-      {kTypeQ4K, DType::kQ4_K},   {kTypeQ5K, DType::kQ5_K}, {kTypeQ6K, DType::kQ6_K},
-      {kTypeIq4Xs, DType::kIq4Xs}};
+      {kTypeQ8_0, DType::kQ8_0},   {kTypeQ2K, DType::kQ2_K},  {kTypeQ3K, DType::kQ3_K},
+      {kTypeQ4K, DType::kQ4_K},    {kTypeQ5K, DType::kQ5_K},  {kTypeQ6K, DType::kQ6_K},
+      {kTypeIq4Xs, DType::kIq4Xs}, {kTypeQ4_0, DType::kQ4_0}, {kTypeQ4_1, DType::kQ4_1},
+      {kTypeQ5_0, DType::kQ5_0},   {kTypeQ5_1, DType::kQ5_1}, {kTypeIq4Nl, DType::kIq4Nl}};
   return known.at(type);
 }
 

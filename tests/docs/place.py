@@ -34,7 +34,10 @@ PORTS = ("8080", "8081", "11434", "6379", "4318")
 # Other machines, and larger ones.
 ELSEWHERE = {"https://box:": "http://127.0.0.1:", "https://collector.example:": "http://127.0.0.1:",
              "cache-host": "127.0.0.1", "24GiB": "1GiB"}
+# Typed in the repository, with what the developer has: the pages say so.
+IN_TREE = re.compile(r"(\./dev|ctest|\.venv/bin/python|\w+=\S* build/release/bin/\w+_test|build/release/bin/\w+_bench)\b")
 BOUND = 600
+NIGHTLY_BOUND = 4 * 3600
 STDIN = "Hello.\n"
 # The model is noise and never ends its replies; one thread does not wait for another on a busy machine.
 BOUNDED = {"HEARTH_SERVE_CONTEXT": "512", "HEARTH_RUN_MAX_TOKENS": "8", "HEARTH_SERVE_THREADS": "1",
@@ -88,6 +91,7 @@ class Place:
         self.folder = pathlib.Path(self.held.name)
         self.ports, self.hub, self.lasting, self.count = {}, None, [], 0
         self.small = SMALL if is_bounded else "smollm2.gguf"
+        self.bound = BOUND if is_bounded else NIGHTLY_BOUND
         # Each is taken before the next is looked for.
         with contextlib.ExitStack() as taken:
             for port in PORTS:
@@ -126,6 +130,8 @@ class Place:
             if block.kind == "file":
                 (self.folder / block.value).write_text(self.changed(block.text))
         typed_text = "".join(block.text for block in page_blocks)
+        if "gpt-oss-20b.hearth" in typed_text:
+            self.prepare("hearth pack gpt-oss-20b.gguf gpt-oss-20b.hearth")
         if "git diff" in typed_text:
             self.prepare("git init -q . && git add letter.txt && echo 'And goodbye.' >> letter.txt")
         if "chain.pem" in typed_text:
@@ -157,6 +163,9 @@ class Place:
 
     def type(self, command, seen, codes, bin_folder):
         """One command: it ends well, or begins and goes on. `seen` is what it then prints, but for numbers."""
+        if IN_TREE.match(command):
+            self.type_in_tree(command, codes)
+            return
         command = self.changed(command).replace("build/release/bin/", f"{bin_folder}/")
         ready = next((ready for pattern, ready in LASTING.items() if re.match(pattern, command)), None)
         self.count += 1
@@ -171,7 +180,16 @@ class Place:
                 self.lasting.pop().end()
             return
         done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.folder, env=self.environment,
-                              input=STDIN, capture_output=True, text=True, check=False, timeout=BOUND)
+                              input=STDIN, capture_output=True, text=True, check=False, timeout=self.bound)
+        expect(done.returncode in codes, f"{command}: ended with {done.returncode}: "
+               f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
+
+    def type_in_tree(self, command, codes):
+        """A developer's command: in the repository, with models and settings of this machine."""
+        self.count += 1
+        command = command.replace("--model PATH", f"--model {work_model('smollm2.gguf')}")
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=self.bound)
         expect(done.returncode in codes, f"{command}: ended with {done.returncode}: "
                f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
 

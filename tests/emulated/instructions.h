@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles and byte permutations in plain AVX-512, for processors that lack AMX or VBMI. Included
-// before every kernel of the emulated build, so that the kernels' own text runs with these in their
-// place.
+// Tiles and byte permutations in plain AVX-512, and AVX-VNNI's dot products in AVX-512's coding,
+// for processors that lack AMX, VBMI or AVX-VNNI. Included before every kernel of the emulated
+// build, so that the kernels' own text runs with these in their place.
 #pragma once
 #include <immintrin.h>
 
@@ -134,3 +134,5 @@ inline __m512i PermuteBytes(__m512i indices, __m512i table) {
 #define _tile_stored(tile, to, stride) ::hearth::emulated::Store(tile, to, stride)
 #define _tile_dpbssd(sums, a, b) ::hearth::emulated::DotSigned(sums, a, b)
 #define _mm512_permutexvar_epi8(indices, table) ::hearth::emulated::PermuteBytes(indices, table)
+#undef _mm256_dpbusd_avx_epi32
+#define _mm256_dpbusd_avx_epi32(sums, a, b) _mm256_dpbusd_epi32(sums, a, b)

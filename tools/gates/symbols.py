@@ -12,7 +12,7 @@ BUILD = "release"
 
 def objects(root):
     """Yields (object file, its source relative to root); objects of deleted sources are skipped."""
-    for path in sorted((root / "build" / BUILD).rglob("hearth_cpu.dir/**/kernels_*.cc.o")):
+    for path in sorted((root / "build" / BUILD).rglob("hearth_cpu*.dir/**/kernels_*.cc.o")):
         parts = path.relative_to(root).with_suffix("").parts
         if "src" in parts:
             source = "/".join(parts[parts.index("src"):])

@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 
 #include "cpu/kernel_choice.h"
@@ -17,11 +18,16 @@ using proof::Rng;
 using proof::SameFloat;
 using proof::TestMatrix;
 
+// Every level but the definition's.
+inline constexpr Isa kVectorIsas[] = {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512Vnni, Isa::kAvx512,
+                                      Isa::kAmx};
+static_assert(std::size(kVectorIsas) == kNumIsas - 1);
+
 // One test per table. A level that this machine lacks is skipped by name, never silently.
 class KernelsOfIsa : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    if (GetParam() > BestIsa()) {
+    if (!HasIsa(GetParam())) {
       GTEST_SKIP() << "SKIPPED LOUDLY: this machine has no " << NameOf(GetParam());
     }
   }
