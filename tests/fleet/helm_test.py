@@ -155,7 +155,7 @@ def main():
     print(f"the chart: {len(SETS)} sets of values, {len(WRONG)} mistakes refused")
     if options.server:
         from kubernetes_api import check_server  # pylint: disable=import-outside-toplevel
-        check_server(CHART, {name: merged(values) for name, (values, _) in SETS.items()})
+        check_server(CHART, {name: merged(values) for name, (values, _) in SETS.items()}, options.program)
 
 
 if __name__ == "__main__":

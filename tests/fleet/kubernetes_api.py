@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kubernetes API server with etcd on the loopback, without nodes: it takes or refuses objects, and
 an endpoint picker finds pods in it whose status the test writes."""
+import atexit
 import json
 import os
 import pathlib
@@ -9,9 +10,9 @@ import tempfile
 import urllib.request
 
 import parts
-from checking import expect, same
+from checking import expect, same, work_model
 from envoy import Program, accepts
-from fleet import free_port
+from fleet import Replica, free_port
 
 MODULES = pathlib.Path(os.environ.get("GOMODCACHE", pathlib.Path.home() / "go/pkg/mod"))
 # Kinds of others, of which the chart has objects: any content is taken.
@@ -94,7 +95,7 @@ class ApiServer:
                          f"crd/{kind.lower()}s.{group}")
 
 
-def check_server(chart, sets):
+def check_server(chart, sets, program):
     """Every set of values is taken by the server as a trial, three are installed, upgraded and removed."""
     for name in ("etcd", "kube-apiserver", "kubectl", "helm"):
         parts.find(name)
@@ -122,14 +123,19 @@ def check_server(chart, sets):
             expect("--max-sequences=8" in args, f"{name}: upgraded: {args}")
             if name != "gateway":
                 api.helm("uninstall", name.lower())
-        check_picker(api)
+        check_picker(api, chart, program)
         api.server.stop()
         api.etcd.stop()
     print(f"a real API server takes all {len(sets)} sets of values; three were installed and upgraded")
 
 
-def check_picker(api):
-    """The real picker, with the chart's own pool, finds pods that are ready and scrapes them."""
+def check_picker(api, chart, program):
+    """The real picker, with the chart's own pool, finds a pod that is ready and scrapes it: a real replica, at the
+    port that the pool names."""
+    replica = Replica(program, work_model("tiny-chatml.gguf"))
+    atexit.register(replica.kill)
+    api.helm("upgrade", "gateway", str(chart), "--values", str(api.folder / "gateway.json"), "--set",
+             f"server.port={replica.port}")
     labels = {"app.kubernetes.io/name": "hearth", "app.kubernetes.io/instance": "gateway"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": labels},
            "spec": {"nodeName": "n", "automountServiceAccountToken": False,
@@ -156,3 +162,4 @@ def check_picker(api):
         return 'inference_pool_ready_pods{name="gateway"} 1' in text
     picker.wait_for(sees_one)
     picker.stop()
+    replica.kill()

@@ -2,6 +2,7 @@
 """A cable between two network interfaces: passes frames on, late or not at all, as a far or broken link
 does. (The kernel's `netem` does the same, and is not in every kernel.) Commands on standard input, one a
 line: `delay SECONDS` in each direction, `cut`, `join`. wire.py NEAR FAR"""
+import array
 import collections
 import fcntl
 import os
@@ -19,7 +20,6 @@ SET_TX_CHECKSUM, SET_SEGMENTS, SET_GENERIC_SEGMENTS = 0x17, 0x1F, 0x24
 def make_plain(interface):
     """Frames of this interface are whole on the wire: checksums computed, none larger than its MTU. A
     socket that copies frames would pass on what the other kernel refuses."""
-    import array  # pylint: disable=import-outside-toplevel
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for command in (SET_TX_CHECKSUM, SET_SEGMENTS, SET_GENERIC_SEGMENTS):
             value = array.array("B", struct.pack("II", command, 0))
