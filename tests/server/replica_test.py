@@ -138,8 +138,12 @@ def check_overload(program, model):
                          f"application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             got = b""
             while (b"data: " if number == 0 else b": accepted") not in got:
-                got += sock.recv(65536)
+                piece = sock.recv(65536)
+                expect(piece, f"stream {number} goes on after {got[-2000:]}")
+                got += piece
             held.append(sock)
+            # The head of a reply comes while it still waits: only when the first runs there is room to wait for one.
+            wait_until("it runs", lambda: json.loads(server.request("GET", "/status")[2])["requests"]["running"] == 1)
         status, headers, data = server.request("POST", CHAT, chat())
         same(status, 503, f"the operator's status: {data}")
         same(json.loads(data)["error"]["code"], "overloaded", "its code")
