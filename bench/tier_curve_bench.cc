@@ -72,6 +72,11 @@ RequestRecord Ask(EngineCore& core, std::vector<Token> prompt, int max_tokens = 
   const auto ear = std::make_shared<Ear>();
   if (!core.Submit(std::move(request), ear).ok()) return {};
   RunUntil(core, [&] { return ear->record.finish != Finish::kNone; });
+  if (ear->record.first_token_us == 0) {
+    std::fprintf(stderr, "a request of %d tokens ended without one: %s, %s\n",
+                 ear->record.num_prompt, NameOf(ear->record.finish), ear->record.detail.c_str());
+    std::exit(1);
+  }
   return ear->record;
 }
 
@@ -332,6 +337,7 @@ Result<Machine> OpenMachine(const std::string& path, int longest) {
   SetBlocks(plan.kv, 4 * longest / 16 + 64);  // enough for what is learned and measured
   HEARTH_ASSIGN(machine.backend, OpenBackend(*machine.model, plan));
   machine.options.scheduler.max_context = longest + 256;
+  machine.options.scheduler.max_step_tokens = options.max_step_tokens;
   machine.options.kv.key_seed = kKeySeed;
   machine.options.tier.stores_per_step = 64;
   return machine;
