@@ -18,7 +18,7 @@ import openai
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests/fleet"))
 # pylint: disable=wrong-import-position
-from fleet import Failed, Haproxy, ask, wait_until
+from fleet import Failed, Haproxy, ask, percentile, wait_until
 from postgres import Postgres
 from serving import expect, same, work_model
 from shares import CpuShare, SharedReplica
@@ -64,8 +64,8 @@ class People:
             thread.join()
 
 
-def p99(seen):
-    return sorted(seen)[min(len(seen) - 1, int(len(seen) * 0.99))] if seen else 0.0
+def p99_ms(seconds):
+    return round(1000 * percentile(seconds, 0.99), 1)
 
 
 class Trouble(threading.Thread):
@@ -170,9 +170,9 @@ def run(options, database, folder):
     return {"lines": options.lines, "replicas": options.replicas, "share": options.share, "kills": trouble.kills,
             "database_restarts": trouble.restarts, "seconds": round(took, 1),
             "lines_per_second": round(options.lines / took, 1),
-            "quiet_p99_ms": round(1000 * p99([taken for _, taken in quiet.seen]), 1),
-            "beside_p99_ms": round(1000 * p99(undisturbed), 1), "beside_requests": len(undisturbed),
-            "all_p99_ms": round(1000 * p99([taken for _, taken in people.seen]), 1),
+            "quiet_p99_ms": p99_ms([taken for _, taken in quiet.seen]),
+            "beside_p99_ms": p99_ms(undisturbed), "beside_requests": len(undisturbed),
+            "all_p99_ms": p99_ms([taken for _, taken in people.seen]),
             "all_requests": len(people.seen), "failed_interactive": len(people.failed)}
 
 

@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests/fleet"))
 # pylint: disable=wrong-import-position
 from envoy import EnvoyFleet
-from fleet import Haproxy, Replica, free_port, wait_until
+from fleet import Haproxy, Replica, free_port, percentile, wait_until
 from serving import expect, work_model
 
 MODEL = "tiny-chatml"
@@ -49,10 +49,6 @@ class Path:
         self.gaps += [b - a for a, b in zip(times[2:], times[3:])]
 
 
-def at(values, share):
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
-
-
 def measure(paths, requests):
     """Everybody in turns, in another order each time: what else the machine does hits all alike."""
     draw = random.Random(1)
@@ -65,7 +61,7 @@ def measure(paths, requests):
                 path.gaps.clear()
     out = {}
     for name, path in paths.items():
-        out[name] = {f"{kind}_{label}_ms": round(1000 * at(values, share), 3)
+        out[name] = {f"{kind}_{label}_ms": round(1000 * percentile(values, share), 3)
                      for kind, values in (("first_byte", path.first), ("gap", path.gaps))
                      for label, share in (("p50", 0.5), ("p99", 0.99))}
     return out

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 import debian  # noqa: E402
 from checking import work_dir  # noqa: E402
+from cpu_group import CpuGroup  # noqa: E402
 
 SPIN = "import os\nos.sched_setaffinity(0, {%d})\nwhile True: pass\n"
 
@@ -38,37 +39,6 @@ def spinners():
         for process in busy:
             process.kill()
             process.wait()
-
-
-class Cgroup:
-    """A group below the root group of version 1's or version 2's CPU controller."""
-
-    def __init__(self):
-        old = pathlib.Path("/sys/fs/cgroup/cpu")
-        self.is_old = old.is_dir()
-        self.folder = (old if self.is_old else pathlib.Path("/sys/fs/cgroup")) / f"hearth-{os.getpid()}"
-
-    def __enter__(self):
-        self.folder.mkdir()
-        # So much weight that only the quota limits it, whatever else runs.
-        name, weight = ("cpu.shares", "262144") if self.is_old else ("cpu.weight", "10000")
-        (self.folder / name).write_text(weight, encoding="ascii")
-        return self
-
-    def __exit__(self, *_):
-        self.folder.rmdir()
-
-    def limit(self, cpus, period=100_000):
-        """`cpus` processors' worth of time; None: no limit."""
-        quota = None if cpus is None else int(cpus * period)
-        if self.is_old:
-            (self.folder / "cpu.cfs_quota_us").write_text(str(quota or -1), encoding="ascii")
-        else:
-            (self.folder / "cpu.max").write_text(f"{quota or 'max'} {period}", encoding="ascii")
-
-    def join(self):
-        """For the child, before it becomes the program."""
-        (self.folder / "cgroup.procs").write_text("0", encoding="ascii")
 
 
 def hearth_rate(binary, model, arguments, join=None):
@@ -117,7 +87,8 @@ def neighbours(programs, rounds):
 def quotas(programs, rounds, limits):
     """{program: {limit: tokens/s}}; None is no limit."""
     found = {name: {limit: [] for limit in [None, *limits]} for name in programs}
-    with Cgroup() as group:
+    with CpuGroup() as group:
+        group.prefer()
         for number in range(rounds):
             for limit in [None, *limits]:
                 group.limit(limit)

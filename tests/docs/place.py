@@ -179,17 +179,17 @@ class Place:
             if "hearth top" in command:
                 self.lasting.pop().end()
             return
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.folder, env=self.environment,
-                              input=STDIN, capture_output=True, text=True, check=False, timeout=self.bound)
-        expect(done.returncode in codes, f"{command}: ended with {done.returncode}: "
-               f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        self.wait_for_end(command, codes, cwd=self.folder, env=self.environment, input=STDIN)
 
     def type_in_tree(self, command, codes):
         """A developer's command: in the repository, with models and settings of this machine."""
         self.count += 1
         command = command.replace("--model PATH", f"--model {work_model('smollm2.gguf')}")
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=ROOT, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False, timeout=self.bound)
+        self.wait_for_end(command, codes, cwd=ROOT, stdin=subprocess.DEVNULL)
+
+    def wait_for_end(self, command, codes, **place):
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False,
+                              timeout=self.bound, **place)
         expect(done.returncode in codes, f"{command}: ended with {done.returncode}: "
                f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
 

@@ -11,6 +11,12 @@ from serving import expect, same
 PAUSE = threading.Event()
 
 
+def wait_until_up(fleet, replicas):
+    """Until the balancer sends requests to each."""
+    for each in replicas:
+        wait_until(lambda each=each: fleet.front.is_up(each))
+
+
 def busy(front, replicas):
     """A replica that has requests in flight."""
     def look():
@@ -95,8 +101,7 @@ def rolling_upgrade(fleet):
         for each in wave:
             same(each.process.wait(), 0, "a clean end")
             each.start()
-        for each in wave:
-            wait_until(lambda each=each: fleet.front.is_up(each))
+        wait_until_up(fleet, wave)
     return 0
 
 
@@ -104,16 +109,14 @@ def balancer_restart(fleet):
     """The balancer dies and is started again: what went through it is broken."""
     fleet.front.crash()
     fleet.front.start()
-    for each in fleet.replicas:
-        wait_until(lambda each=each: fleet.front.is_up(each))
+    wait_until_up(fleet, fleet.replicas)
     return fleet.options.plain
 
 
 def balancer_reload(fleet):
     """As an operator changes its configuration: nobody notices."""
     fleet.front.reload()
-    for each in fleet.replicas:
-        wait_until(lambda each=each: fleet.front.is_up(each))
+    wait_until_up(fleet, fleet.replicas)
     return 0
 
 

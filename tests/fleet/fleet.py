@@ -30,6 +30,11 @@ def wait_until(check):
     return found
 
 
+def percentile(values, share):
+    """Of 0.99 and a hundred values the largest but one; 0 of none."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
 class Replica:
     """One `hearth serve`, which can be killed and started again at the same address."""
 

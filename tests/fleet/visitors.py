@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "clients/python"))
 # pylint: disable=wrong-import-position
 import hearth_streams
-from fleet import Failed, ask
+from fleet import Failed, ask, percentile
 from haproxy_test import Chat
 from serving import expect, same
 
@@ -140,5 +140,4 @@ class Visitors:
 
 def p99(visits):
     """Of the seconds that answered requests took."""
-    taken = sorted(each.ended - each.began for each in visits if each.trouble is None)
-    return taken[min(len(taken) - 1, int(len(taken) * 0.99))] if taken else 0.0
+    return percentile([each.ended - each.began for each in visits if each.trouble is None], 0.99)
