@@ -19,7 +19,10 @@ USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-
 WITHIN = 0.15
 DEPTH = 2048
 LOADS = (1, 4, 16)  # users without a pause between their requests
+CHATS = {1: 8, 4: 16, 16: 48}  # of each load: enough beyond those that all begin at once
 PROMPT, REPLY = 300, 64
+LARGE = 3 << 30  # bytes; such a model has shorter prompts and replies, or a round takes an hour
+LARGE_PROMPT, LARGE_REPLY = 100, 32
 
 
 def work_dir():
@@ -78,17 +81,23 @@ def bench_round(hearth, model, folder, repeat):
             yield row["name"], predicted[row["name"]], row["tokens_per_second"]
 
 
+def size_of(model):
+    path = pathlib.Path(model)
+    return sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
 def load_round(hearth, model, folder):
+    prompt, reply = (LARGE_PROMPT, LARGE_REPLY) if size_of(model) > LARGE else (PROMPT, REPLY)
     for users in LOADS:
-        found = plan(hearth, model, "--users", str(users), "--prompt", str(PROMPT), "--reply", str(REPLY),
+        found = plan(hearth, model, "--users", str(users), "--prompt", str(prompt), "--reply", str(reply),
                      "--think", "0")["load"]["one_server"]
         real = measured(hearth, ["bench", "load", "--model", model, "--clients", str(users), "--chats",
-                         str(4 * users), "--turns", "1", "--apps", "1", "--preamble-tokens", "2",
-                         "--user-tokens", str(PROMPT), "--answer-tokens", str(REPLY)], folder)
-        steady = real.get("steady") or real
+                         str(CHATS[users]), "--turns", "1", "--apps", "1", "--preamble-tokens", "2",
+                         "--user-tokens", str(prompt), "--answer-tokens", str(reply)], folder)
+        steady = real["steady"]  # plan has all users busy, too
         yield (f"{users} users, tokens/s", found["tokens_per_second"], steady["generated_per_s"])
         yield (f"{users} users, median time to first token, s", found["first_token_seconds"]["p50"],
-               real["first_token_s"]["p50"])
+               steady["first_token_s"]["p50"])
 
 
 def table(model, rows):
@@ -128,7 +137,8 @@ def main():
     models = args.model or [str(work_dir() / name) for name in USUAL if (work_dir() / name).exists()]
     text = ["# Prediction against measurement", "",
             f"`./dev bench plan`, rounds: {args.rounds}, `hearth plan` and `hearth bench` in turns; asked: the "
-            f"median within {WITHIN:.0%}.", ""]
+            f"median within {WITHIN:.0%}. Users ask without pauses; prompts of {PROMPT} tokens and replies of {REPLY} on "
+            f"average, of models above {LARGE >> 30} GiB {LARGE_PROMPT} and {LARGE_REPLY}.", ""]
     misses = 0
     with tempfile.TemporaryDirectory() as folder:
         for model in models:

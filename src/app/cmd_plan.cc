@@ -268,10 +268,12 @@ void AddLoadFlags(CLI::App& plan, PlanFlags& flags) {
                   "Number of people who ask, read, think and ask again; 0: no load is simulated")
       ->check(Between(0, 100'000))
       ->capture_default_str();
-  plan.add_option("--prompt", flags.load.prompt, "Length of their prompts, in tokens")
+  plan.add_option("--prompt", flags.load.prompt,
+                  "Mean length of their prompts, in tokens; they vary by half of it")
       ->check(Between(1, 1 << 20))
       ->capture_default_str();
-  plan.add_option("--reply", flags.load.reply, "Length of the replies, in tokens")
+  plan.add_option("--reply", flags.load.reply,
+                  "Mean length of the replies, in tokens; they vary by half of it")
       ->check(Between(1, 1 << 20))
       ->capture_default_str();
   plan.add_option("--shared", flags.load.shared,

@@ -140,7 +140,8 @@ __global__ void __launch_bounds__(kRowThreads, 2)
     hearth_norm_route(const __grid_constant__ NormRouteArgs args) {
   NormRouteKernel(args);
 }
-__global__ void __launch_bounds__(kAttendThreads)
+// Without a number of blocks ptxas spills on sm_90 to make room for an eighth.
+__global__ void __launch_bounds__(kAttendThreads, 6)
     hearth_decode(const __grid_constant__ DecodeArgs args) {
   DecodeKernel(args);
 }

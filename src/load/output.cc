@@ -162,7 +162,8 @@ Json SteadyJson(const LoadReport& report) {
                  {"to_s", steady.window.to_s},
                  {"generated", steady.generated},
                  {"generated_per_s", steady.generated_per_s()},
-                 {"mean_context", steady.mean_context}};
+                 {"mean_context", steady.mean_context},
+                 {"first_token_s", PercentileJson(steady.first_token_s)}};
   if (!report.steps.empty()) {
     out.emplace_back("prompt_computed", steady.prompt_computed);
     out.emplace_back("mean_streams", steady.mean_streams);

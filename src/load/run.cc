@@ -7,10 +7,12 @@
 #include <optional>
 #include <random>
 
+#include "base/spread.h"
+
 namespace hearth {
 namespace {
 
-// Lengths vary by half around their mean, and no two chats are alike.
+// No two chats are alike.
 class Writer {
  public:
   Writer(uint64_t seed, int vocab_size) : random_(seed), vocab_size_(vocab_size) {}
@@ -19,11 +21,6 @@ class Writer {
     for (Token& token : out)
       token = static_cast<Token>(random_() % static_cast<uint64_t>(vocab_size_));
     return out;
-  }
-  int Around(int mean) {
-    const int half = mean / 2;
-    return std::max(
-        1, mean - half + static_cast<int>(random_() % static_cast<uint64_t>(2 * half + 1)));
   }
   double Exponential(double mean) {
     const double share = static_cast<double>(random_() >> 11) * 0x1p-53;
@@ -59,9 +56,11 @@ class Driver {
         options_(options),
         clock_(clock),
         bell_(bell),
-        writer_(options.seed, target.vocab_size()) {
+        writer_(options.seed, target.vocab_size()),
+        questions_(options.seed, EvenSpread::kGolden),
+        answers_(options.seed, EvenSpread::kRootTwo) {
     for (int i = 0; i < options.apps; ++i) {
-      preambles_.push_back(writer_.Tokens(writer_.Around(options.preamble_tokens)));
+      preambles_.push_back(writer_.Tokens(questions_.Around(options.preamble_tokens)));
     }
   }
 
@@ -120,13 +119,13 @@ class Driver {
   }
 
   void Ask(Chat& chat) {
-    chat.Add(LoadTurn::Kind::kQuestion, writer_.Tokens(writer_.Around(options_.user_tokens)));
+    chat.Add(LoadTurn::Kind::kQuestion, writer_.Tokens(questions_.Around(options_.user_tokens)));
     --chat.turns_left;
     LoadRequest request;
     request.prompt = chat.tokens;
     request.turns = chat.turns;
     if (chat.preamble > 0) request.checkpoints = {chat.preamble};
-    request.max_tokens = writer_.Around(options_.answer_tokens);
+    request.max_tokens = answers_.Around(options_.answer_tokens);
     request.seed = writer_.Next();
     chat.stream = std::make_shared<LoadStream>(clock_, bell_, static_cast<int>(chat.tokens.size()));
     const Status status = target_.Send(std::move(request), chat.stream);
@@ -153,6 +152,7 @@ class Driver {
   const LoadClock& clock_;
   LoadBell& bell_;
   Writer writer_;
+  EvenSpread questions_, answers_;  // their lengths
   std::vector<std::vector<Token>> preambles_;
   std::vector<Chat> chats_;
   int num_started_ = 0;
@@ -168,7 +168,7 @@ LoadRecord RunLoad(LoadTarget& target, const LoadOptions& options, const LoadClo
 }
 
 int LongestSequence(const LoadOptions& options) {
-  // Writer::Around goes up to one and a half of the mean.
+  // EvenSpread::Around goes up to one and a half of the mean.
   const int turn = options.user_tokens + options.answer_tokens;
   return (options.preamble_tokens + options.turns * turn) * 3 / 2 + 2;
 }

@@ -40,7 +40,9 @@ SteadyRates RatesIn(const LoadWindow& window, const std::vector<LoadReply>& repl
   SteadyRates out;
   out.window = window;
   double context = 0;
+  std::vector<LoadReply> sent;
   for (const LoadReply& reply : replies) {
+    if (reply.sent_s >= window.from_s && reply.sent_s < window.to_s) sent.push_back(reply);
     for (size_t i = 0; i < reply.heard_s.size(); ++i) {
       // The window's first moment is the token that opens it.
       if (reply.heard_s[i] <= window.from_s || reply.heard_s[i] > window.to_s) continue;
@@ -49,6 +51,7 @@ SteadyRates RatesIn(const LoadWindow& window, const std::vector<LoadReply>& repl
     }
   }
   if (out.generated > 0) out.mean_context = context / static_cast<double>(out.generated);
+  out.first_token_s = PercentilesOf(FirstTokenSeconds(sent));
   std::vector<double> plain;
   double streams = 0, count = 0;
   const auto is_inside = [&](const MeteredStep& step) {

@@ -25,6 +25,7 @@ struct SteadyRates {
   int64_t generated = 0, prompt_computed = 0;  // tokens, of the steps in the window
   double mean_streams = 0;                     // decoding in a step
   double mean_context = 0;                     // tokens before a generated one
+  Percentiles first_token_s;                   // of what was sent in the window
   // Of the window's time, what steps with prompts took beyond the median step without any. None
   // when the window has no step without.
   std::optional<double> prefill_share;

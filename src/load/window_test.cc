@@ -68,6 +68,14 @@ TEST(SteadyRates, CountsWhatLiesInsideAndWhatPromptsTook) {
   EXPECT_DOUBLE_EQ(rates.decode_efficiency(1.0), 0.5 / 0.8);
 }
 
+TEST(SteadyRates, WaitsAreOfWhatWasSentInTheWindow) {
+  const std::vector<LoadReply> replies = {Reply(0, 0, {9, 11}), Reply(1, 10, {11, 12}),
+                                          Reply(2, 12, {16, 17}), Reply(3, 20, {29})};
+  const SteadyRates rates = RatesIn({.from_s = 10, .to_s = 20}, replies, {});
+  EXPECT_EQ(rates.first_token_s.count, 2);
+  EXPECT_DOUBLE_EQ(rates.first_token_s.mean, 2.5);
+}
+
 TEST(SteadyRates, DoesNotGuessWhereEveryStepHasPrompts) {
   const std::vector<MeteredStep> steps = {
       {.start_s = 1, .run_s = 3, .tokens = 33, .sequences = 4, .prompt_tokens = 30, .prompts = 1}};

@@ -49,13 +49,14 @@ class ModelReplica : public FleetReplicaSim {
       ++shape.decode_slices;
       shape.context += r.computed + 1;
     }
+    const int64_t positions = shape.context;
     chunks_->Begin(shape);
     bool has_more = false;
     GrantPrompts(now_us, shape, has_more);
     const int tokens = shape.decode_slices + shape.prefill_tokens;
     if (tokens == 0) return NextLoaded(now_us);
-    const auto us =
-        std::max<int64_t>(1, static_cast<int64_t>(timing_.StepUs(tokens, shape.context)));
+    const auto us = std::max<int64_t>(
+        1, static_cast<int64_t>(timing_.StepUs(tokens, positions, shape.context - positions)));
     chunks_->Observe(shape, has_more, us);
     ++steps;
     decoded += shape.decode_slices;

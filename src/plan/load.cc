@@ -6,12 +6,14 @@
 #include <queue>
 
 #include "backend/immediate_backend.h"
+#include "base/spread.h"
 #include "sim/random.h"
 
 namespace hearth {
 namespace {
 
 constexpr int kVocab = 64;
+constexpr int kLeastReplies = 96;        // of all users: a median of fewer is chance
 constexpr int64_t kStartUs = 1'000'000;  // 0 means "did not happen" in records
 
 // Computes nothing: a step takes what the timing model says.
@@ -47,7 +49,10 @@ class Player {
  public:
   Player(const UserLoad& load, const ServerShape& server, const TimingModel& timing)
       : load_(load),
+        asks_(std::max(load.asks, 1 + (kLeastReplies + load.users - 1) / load.users)),
         random_(load.seed),
+        prompts_(load.seed, EvenSpread::kGolden),
+        replies_(load.seed, EvenSpread::kRootTwo),
         backend_(server.kv, timing, clock_),
         core_(backend_, server.options, clock_) {
     clock_.Advance(kStartUs);
@@ -93,22 +98,31 @@ class Player {
 
   void Later(int64_t after_us, int user) { events_.push({clock_.now_us() + after_us, user}); }
 
+  // What is not alike and the reply vary in length. Users in step with each other, which equal
+  // lengths make, would all wait for all prompts.
+  Admission Send(int user, int own, int reply) {
+    Request request;
+    request.prompt = preamble_;
+    for (; own > 0; --own) request.prompt.push_back(random_.Between(0, kVocab - 1));
+    if (load_.shared > 0) request.checkpoints = {load_.shared};
+    request.max_tokens = reply;
+    request.sampling.temperature = 0;
+    request.speculates = false;
+    // As on a server without keys: all are one tenant, and who comes first is served first.
+    request.domain = {.tenant = 0, .salt = 1};
+    return core_.Submit(std::move(request), std::make_shared<Reader>(*this, user));
+  }
+
   Status Deliver() {
     while (!events_.empty() && events_.top().at_us <= clock_.now_us()) {
       const int user = events_.top().user;
       events_.pop();
-      Request request;
-      request.prompt = preamble_;
-      while (static_cast<int>(request.prompt.size()) < load_.prompt) {
-        request.prompt.push_back(random_.Between(0, kVocab - 1));
+      Admission admission =
+          Send(user, prompts_.Around(load_.prompt - load_.shared), replies_.Around(load_.reply));
+      // One that is longer than the others may be too long for the model.
+      if (admission.status.code() == Code::kInvalid) {
+        admission = Send(user, load_.prompt - load_.shared, load_.reply);
       }
-      if (load_.shared > 0) request.checkpoints = {load_.shared};
-      request.max_tokens = load_.reply;
-      request.sampling.temperature = 0;
-      request.speculates = false;
-      request.domain = {.tenant = static_cast<uint32_t>(user), .salt = 1};
-      const Admission admission =
-          core_.Submit(std::move(request), std::make_shared<Reader>(*this, user));
       if (admission.ok()) continue;
       if (admission.status.code() == Code::kInvalid) return admission.status;
       ++refused_;
@@ -141,7 +155,7 @@ class Player {
       requests_ += 1;
     }
     if (number == 0 && ++begun_ == load_.users) from_us_ = clock_.now_us();
-    if (number + 1 == load_.asks && ++ended_ == load_.users) {
+    if (number + 1 == asks_ && ++ended_ == load_.users) {
       until_us_ = clock_.now_us();
       events_ = {};
       return;
@@ -165,8 +179,10 @@ class Player {
   }
 
   const UserLoad load_;
+  const int asks_;  // of each user at least
   VirtualClock clock_;
   SimRandom random_;
+  EvenSpread prompts_, replies_;  // their lengths
   TimedBackend backend_;
   EngineCore core_;
   std::vector<Token> preamble_;

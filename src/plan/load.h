@@ -14,10 +14,11 @@ namespace hearth {
 
 // Users who ask, read the reply, think, and ask again.
 struct UserLoad {
-  int users = 1, prompt = 1000, reply = 250;  // tokens
-  int shared = 0;                             // tokens at the start of every prompt, alike
-  double think_s = 30;                        // on average, between a reply's end and the next ask
-  int asks = 4;  // of each user at least, from 2; the first is not counted
+  int users = 1;
+  int prompt = 1000, reply = 250;  // tokens on average, from half to one and a half
+  int shared = 0;                  // tokens at the start of every prompt, alike
+  double think_s = 30;             // on average, between a reply's end and the next ask
+  int asks = 4;  // of each user at least, from 2, and more of few; the first is not counted
   uint64_t seed = 1;
 };
 

@@ -77,6 +77,22 @@ TEST(PlanLoad, NobodyThinksNoGap) {
   EXPECT_GT(outcome.tokens_per_second, 0);
 }
 
+TEST(PlanLoad, UsersWithoutPausesDoNotWaitForEachOthersPrompts) {
+  UserLoad load = Load(16);
+  load.think_s = 0;
+  load.reply = 60;
+  // With equal lengths they go in step: 0.20 and 0.47.
+  const LoadOutcome outcome = Played(load);
+  EXPECT_LT(outcome.first_token_s.p50, 0.16);
+  EXPECT_LT(outcome.first_token_s.p95, 0.35);
+}
+
+TEST(PlanLoad, LongerOnesThatDoNotFitAreCutToTheMean) {
+  UserLoad load = Load(2);
+  load.prompt = 3500;  // of 4,096; half as much again does not fit
+  EXPECT_GT(Played(load).tokens_per_second, 0);
+}
+
 TEST(PlanLoad, ReplicasAreTheFewestThatDo) {
   const LoadTarget95 target{.first_token_s = 0.5, .gap_s = 0.2};
   Result<ReplicaPlan> plan = PlanReplicas(Load(60), Server(), Timing(), target);

@@ -129,11 +129,14 @@ TimingModel ModelTimes::Timing() const {
   for (const CaseTime& each : decode) {
     add(each.what.sequences, 1e6 * each.total() / StepsOf(each.what));
   }
-  // The prompt's own looks back are counted by position like everybody's.
+  // The prompt's own looks back are counted by position like everybody's, at what they take when
+  // many tokens look back together.
   const double per_position = 1e6 * SecondsPerPosition();
-  const double tokens = prefill.what.tokens;
-  add(tokens, 1e6 * prefill.total() - per_position * tokens * (tokens + 1) / 2);
-  return TimingModel(std::move(points), per_position);
+  const double tokens = prefill.what.tokens, looks = tokens * (tokens + 1) / 2;
+  const double attention = prefill.seconds[static_cast<size_t>(StepPhase::kAttention)];
+  const double per_prompt_position = std::min(per_position, 1e6 * attention / looks);
+  add(tokens, 1e6 * prefill.total() - per_prompt_position * looks);
+  return TimingModel(std::move(points), per_position).WithPromptPositions(per_prompt_position);
 }
 
 ModelTimes OnMachine(const ModelTimes& here, const MachineRates& here_rates,

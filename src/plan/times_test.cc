@@ -81,8 +81,10 @@ TEST(PlanTimes, TheCurveForTheSimulationAgrees) {
   EXPECT_NEAR(timing.StepUs(1, 0), 120'000, 1);
   EXPECT_NEAR(timing.StepUs(32, 0), 210'000, 1);
   EXPECT_NEAR(timing.StepUs(1, 1000), 140'000, 1);
-  // What looking back takes by position is taken off the curve, which never falls.
-  EXPECT_NEAR(timing.StepUs(512, 0), 210'000, 1);
+  // What looking back takes by position is taken off the curve: 20 us a position alone, but 10 ms
+  // for all 131,328 of a prompt.
+  EXPECT_NEAR(timing.StepUs(512, 0), 525'000, 1);
+  EXPECT_NEAR(timing.StepUs(512, 0, 131'328), 535'000, 1);
 }
 
 TEST(PlanTimes, MemoryHelpsWhatReadsAndCoresWhatComputes) {

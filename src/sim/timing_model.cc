@@ -60,14 +60,24 @@ double UsPerPosition(const std::vector<Case>& cases, const std::map<double, doub
 
 TimingModel::TimingModel(std::vector<Point> points, double us_per_position,
                          const ExpertTiming& experts)
-    : points_(std::move(points)), us_per_position_(us_per_position), experts_(experts) {
+    : points_(std::move(points)),
+      us_per_position_(us_per_position),
+      us_per_prompt_position_(us_per_position),
+      experts_(experts) {
   HEARTH_CHECK(!points_.empty());
+}
+
+TimingModel TimingModel::WithPromptPositions(double us) const {
+  TimingModel out = *this;
+  out.us_per_prompt_position_ = us;
+  return out;
 }
 
 TimingModel TimingModel::Times(double factor) const {
   TimingModel out = *this;
   for (Point& point : out.points_) point.us *= factor;
   out.us_per_position_ *= factor;
+  out.us_per_prompt_position_ *= factor;
   out.experts_.us *= factor;
   return out;
 }
@@ -114,9 +124,10 @@ TimingModel TimingModel::TwentyB() {
   return TimingModel({{1, 54'500}, {512, 3'033'000}}, 0.5, {{32, 4}, 380'000});
 }
 
-double TimingModel::StepUs(int64_t tokens, int64_t positions) const {
+double TimingModel::StepUs(int64_t tokens, int64_t positions, int64_t prompt_positions) const {
   const auto x = static_cast<double>(tokens);
   const double more = us_per_position_ * static_cast<double>(positions) +
+                      us_per_prompt_position_ * static_cast<double>(prompt_positions) +
                       experts_.us * ShareOfExperts(experts_.counts, static_cast<int>(tokens));
   if (x <= points_.front().tokens || points_.size() == 1) return points_.front().us + more;
   size_t right = 1;
@@ -126,9 +137,11 @@ double TimingModel::StepUs(int64_t tokens, int64_t positions) const {
 }
 
 double TimingModel::StepUs(const StepPlan& plan) const {
-  int64_t positions = 0;
-  for (const SeqSlice& slice : plan.slices) positions += PositionsOf(slice);
-  return StepUs(static_cast<int64_t>(plan.tokens.size()), positions);
+  int64_t positions = 0, prompt_positions = 0;
+  for (const SeqSlice& slice : plan.slices) {
+    (slice.count == 1 ? positions : prompt_positions) += PositionsOf(slice);
+  }
+  return StepUs(static_cast<int64_t>(plan.tokens.size()), positions, prompt_positions);
 }
 
 int64_t PositionsOf(const SeqSlice& slice) {

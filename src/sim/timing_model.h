@@ -33,17 +33,20 @@ class TimingModel {
   // gpt-oss-20b on two cores of an Emerald Rapids: docs/evidence/speed.md.
   static TimingModel TwentyB();
 
-  double StepUs(int64_t tokens, int64_t positions) const;
+  // Tokens of prompts look at `prompt_positions`, the others at `positions`.
+  double StepUs(int64_t tokens, int64_t positions, int64_t prompt_positions = 0) const;
   double StepUs(const StepPlan& plan) const;
   const std::vector<Point>& points() const { return points_; }
   double us_per_position() const { return us_per_position_; }
   const ExpertTiming& experts() const { return experts_; }
+  // The same, but tokens of prompts, which look back together, take so much for a position.
+  TimingModel WithPromptPositions(double us) const;
   // The same machine, so many times slower.
   TimingModel Times(double factor) const;
 
  private:
   std::vector<Point> points_;
-  double us_per_position_;
+  double us_per_position_, us_per_prompt_position_;
   ExpertTiming experts_;
 };
 

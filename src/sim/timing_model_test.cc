@@ -25,7 +25,14 @@ TEST(TimingModel, CountsThePositionsATokenLooksAt) {
   StepPlan plan;
   plan.tokens.resize(3);
   plan.slices.push_back(slice);
-  EXPECT_DOUBLE_EQ(TimingModel({{1, 100}, {2, 110}}, 1).StepUs(plan), 120 + 36);
+  const TimingModel model({{1, 100}, {2, 110}}, 1);
+  EXPECT_DOUBLE_EQ(model.StepUs(plan), 120 + 36);
+  EXPECT_DOUBLE_EQ(model.WithPromptPositions(0.5).StepUs(plan), 120 + 18);
+  EXPECT_DOUBLE_EQ(model.WithPromptPositions(0.5).Times(2).StepUs(plan), 240 + 36);
+  slice.count = 1;
+  plan.slices.push_back(slice);
+  plan.tokens.resize(4);
+  EXPECT_DOUBLE_EQ(model.WithPromptPositions(0.5).StepUs(plan), 130 + 18 + 11);
 }
 
 constexpr const char* kBench = R"({"chunk": 256, "measurements": [
