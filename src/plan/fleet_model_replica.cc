@@ -55,8 +55,11 @@ class ModelReplica : public FleetReplicaSim {
     GrantPrompts(now_us, shape, has_more);
     const int tokens = shape.decode_slices + shape.prefill_tokens;
     if (tokens == 0) return NextLoaded(now_us);
-    const auto us = std::max<int64_t>(
-        1, static_cast<int64_t>(timing_.StepUs(tokens, positions, shape.context - positions)));
+    const StepLoad load{.tokens = tokens,
+                        .rows = shape.decode_slices,
+                        .positions = positions,
+                        .prompt_positions = shape.context - positions};
+    const auto us = std::max<int64_t>(1, static_cast<int64_t>(timing_.StepUs(load)));
     chunks_->Observe(shape, has_more, us);
     ++steps;
     decoded += shape.decode_slices;

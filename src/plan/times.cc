@@ -120,23 +120,31 @@ double ModelTimes::PrefillSeconds(const PhaseWork& work, int tokens) const {
 }
 
 TimingModel ModelTimes::Timing() const {
-  std::vector<TimingModel::Point> points;
-  double most = 0;
-  const auto add = [&](double tokens, double us) {
-    most = std::max(most, us);
-    if (points.empty() || tokens > points.back().tokens) points.push_back({tokens, most});
+  using Points = std::vector<TimingModel::Point>;
+  const auto add = [](Points& points, double at, double us) {
+    if (!points.empty()) us = std::max(us, points.back().us);
+    if (points.empty() || at > points.back().tokens) points.push_back({at, us});
   };
+  const auto seconds = [](const CaseTime& time, StepPhase phase) {
+    return time.seconds[static_cast<size_t>(phase)];
+  };
+  Points points, head;
   for (const CaseTime& each : decode) {
-    add(each.what.sequences, 1e6 * each.total() / StepsOf(each.what));
+    const double own = seconds(each, StepPhase::kHead), steps = StepsOf(each.what);
+    add(points, each.what.sequences, 1e6 * (each.total() - own) / steps);
+    add(head, each.what.sequences, 1e6 * own / steps);
   }
   // The prompt's own looks back are counted by position like everybody's, at what they take when
   // many tokens look back together.
   const double per_position = 1e6 * SecondsPerPosition();
   const double tokens = prefill.what.tokens, looks = tokens * (tokens + 1) / 2;
-  const double attention = prefill.seconds[static_cast<size_t>(StepPhase::kAttention)];
-  const double per_prompt_position = std::min(per_position, 1e6 * attention / looks);
-  add(tokens, 1e6 * prefill.total() - per_prompt_position * looks);
-  return TimingModel(std::move(points), per_position).WithPromptPositions(per_prompt_position);
+  const double attention = 1e6 * seconds(prefill, StepPhase::kAttention);
+  const double per_prompt_position = std::min(per_position, attention / looks);
+  add(points, tokens,
+      1e6 * (prefill.total() - seconds(prefill, StepPhase::kHead)) - per_prompt_position * looks);
+  return TimingModel(std::move(points), per_position)
+      .WithPromptPositions(per_prompt_position)
+      .WithHead(std::move(head));
 }
 
 ModelTimes OnMachine(const ModelTimes& here, const MachineRates& here_rates,

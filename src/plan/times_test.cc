@@ -83,8 +83,19 @@ TEST(PlanTimes, TheCurveForTheSimulationAgrees) {
   EXPECT_NEAR(timing.StepUs(1, 1000), 140'000, 1);
   // What looking back takes by position is taken off the curve: 20 us a position alone, but 10 ms
   // for all 131,328 of a prompt.
-  EXPECT_NEAR(timing.StepUs(512, 0), 525'000, 1);
-  EXPECT_NEAR(timing.StepUs(512, 0, 131'328), 535'000, 1);
+  EXPECT_NEAR(timing.StepUs({.tokens = 512}), 520'000, 1);
+  EXPECT_NEAR(timing.StepUs({.tokens = 512, .prompt_positions = 131'328}), 530'000, 1);
+}
+
+TEST(PlanTimes, OnlyRowsOfLogitsPayForTheHead) {
+  ModelTimes times = Times();
+  Set(times.decode[0], StepPhase::kHead, 0.02, 1e8, 1e8);
+  Set(times.decode[1], StepPhase::kHead, 0.03, 1e8, 8e8);
+  Set(times.decode[2], StepPhase::kHead, 0.08, 1e8, 32e8);
+  const TimingModel timing = times.Timing();
+  EXPECT_NEAR(timing.StepUs(32, 0), 290'000, 1);
+  EXPECT_NEAR(timing.StepUs({.tokens = 32, .rows = 8}), 240'000, 1);
+  EXPECT_NEAR(timing.StepUs({.tokens = 32}), 210'000, 1);
 }
 
 TEST(PlanTimes, MemoryHelpsWhatReadsAndCoresWhatComputes) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace hearth {
 namespace {
@@ -12,6 +14,8 @@ namespace {
 struct Case {
   bool is_prefill = false;
   double sequences = 1, depth = 0, tokens = 0, steps = 1, us = 0;
+  // Shares of the time, if the benchmark was asked for phases.
+  std::optional<double> attention, head;
 };
 
 Result<double> NumberIn(const Json& object, const char* name) {
@@ -21,6 +25,22 @@ Result<double> NumberIn(const Json& object, const char* name) {
     return Error(Code::kInvalid, "a measurement's \"%s\" is no number of at least 0", name);
   }
   return *number;
+}
+
+std::optional<double> ShareOfPhase(const Json& measurement, std::string_view wanted) {
+  const Json* profile = measurement.Find("profile");
+  const Json* phases = profile == nullptr ? nullptr : profile->Find("phases");
+  if (phases == nullptr || phases->array() == nullptr) return std::nullopt;
+  double found = 0, sum = 0;
+  for (const Json& phase : *phases->array()) {
+    const Json* name = phase.Find("name");
+    const Json* value = phase.Find("seconds");
+    const double seconds = value == nullptr ? 0 : value->number().value_or(0);
+    if (name != nullptr && name->string() != nullptr && *name->string() == wanted) found = seconds;
+    sum += seconds;
+  }
+  if (sum <= 0) return std::nullopt;
+  return found / sum;
 }
 
 Result<Case> ReadCase(const Json& measurement) {
@@ -40,6 +60,8 @@ Result<Case> ReadCase(const Json& measurement) {
     return Error(Code::kInvalid, "a measurement without steps, tokens or sequences");
   }
   out.us = 1e6 * seconds;
+  out.attention = ShareOfPhase(measurement, "attention");
+  out.head = ShareOfPhase(measurement, "head");
   return out;
 }
 
@@ -54,6 +76,56 @@ double UsPerPosition(const std::vector<Case>& cases, const std::map<double, doub
     ++count;
   }
   return count == 0 ? 0 : sum / count;
+}
+
+// Noise must not make a larger step shorter than a smaller one.
+std::vector<TimingModel::Point> Ascending(const std::map<double, double>& curve) {
+  std::vector<TimingModel::Point> points;
+  double most = 0;
+  for (const auto& [tokens, us] : curve) {
+    most = std::max(most, us);
+    points.push_back({tokens, most});
+  }
+  return points;
+}
+
+Result<TimingModel> FromCases(const std::vector<Case>& cases, double chunk) {
+  std::map<double, double> curve, head, whole;  // tokens, or rows of logits, of a step -> us
+  const bool has_heads =
+      std::ranges::all_of(cases, [](const Case& c) { return c.head.has_value(); });
+  for (const Case& c : cases) {
+    if (c.is_prefill || c.depth > 0) continue;
+    whole[c.sequences] = c.us / c.steps;
+    head[c.sequences] = has_heads ? *c.head * c.us / c.steps : 0;
+    curve[c.sequences] = whole[c.sequences] - head[c.sequences];
+  }
+  if (curve.empty()) {
+    return Error(Code::kInvalid, "no decode case without context among the measurements");
+  }
+  const double per_position = UsPerPosition(cases, whole);
+  double per_prompt_position = per_position;
+  for (const Case& c : cases) {
+    if (!c.is_prefill || c.depth > 0) continue;
+    const double step_tokens = chunk > 0 ? std::min(chunk, c.tokens) : c.tokens;
+    const double looks = c.tokens * (c.tokens + 1) / 2;
+    if (c.attention) {
+      per_prompt_position = std::min(per_prompt_position, *c.attention * c.us / looks);
+    }
+    const double others = looks * per_prompt_position + (has_heads ? *c.head * c.us : 0);
+    curve[step_tokens] = std::max(0.0, c.us - others) / std::ceil(c.tokens / step_tokens);
+  }
+  const TimingModel model =
+      TimingModel(Ascending(curve), per_position).WithPromptPositions(per_prompt_position);
+  return has_heads ? model.WithHead(Ascending(head)) : model;
+}
+
+double At(const std::vector<TimingModel::Point>& points, int64_t count) {
+  const auto x = static_cast<double>(count);
+  if (x <= points.front().tokens || points.size() == 1) return points.front().us;
+  size_t right = 1;
+  while (right + 1 < points.size() && points[right].tokens < x) ++right;
+  const TimingModel::Point &a = points[right - 1], &b = points[right];
+  return a.us + (b.us - a.us) * (x - a.tokens) / (b.tokens - a.tokens);
 }
 
 }  // namespace
@@ -73,9 +145,17 @@ TimingModel TimingModel::WithPromptPositions(double us) const {
   return out;
 }
 
+TimingModel TimingModel::WithHead(std::vector<Point> head) const {
+  TimingModel out = *this;
+  out.head_ = std::move(head);
+  return out;
+}
+
 TimingModel TimingModel::Times(double factor) const {
   TimingModel out = *this;
-  for (Point& point : out.points_) point.us *= factor;
+  for (std::vector<Point>* curve : {&out.points_, &out.head_}) {
+    for (Point& point : *curve) point.us *= factor;
+  }
   out.us_per_position_ *= factor;
   out.us_per_prompt_position_ *= factor;
   out.experts_.us *= factor;
@@ -88,33 +168,13 @@ Result<TimingModel> TimingModel::FromBench(const Json& bench) {
   if (rows == nullptr) {
     return Error(Code::kInvalid, "no \"measurements\": made by `hearth bench --json` of a model?");
   }
+  HEARTH_ASSIGN(const double chunk, NumberIn(bench, "chunk"));
   std::vector<Case> cases;
   for (const Json& row : *rows) {
     HEARTH_ASSIGN(const Case c, ReadCase(row));
     cases.push_back(c);
   }
-  std::map<double, double> curve;  // tokens of a step -> us
-  for (const Case& c : cases) {
-    if (!c.is_prefill && c.depth == 0) curve[c.sequences] = c.us / c.steps;
-  }
-  if (curve.empty()) {
-    return Error(Code::kInvalid, "no decode case without context among the measurements");
-  }
-  const double per_position = UsPerPosition(cases, curve);
-  HEARTH_ASSIGN(const double chunk, NumberIn(bench, "chunk"));
-  for (const Case& c : cases) {
-    if (!c.is_prefill || c.depth > 0) continue;
-    const double step_tokens = chunk > 0 ? std::min(chunk, c.tokens) : c.tokens;
-    const double looks = c.tokens * (c.tokens + 1) / 2 * per_position;
-    curve[step_tokens] = std::max(0.0, c.us - looks) / std::ceil(c.tokens / step_tokens);
-  }
-  std::vector<Point> points;
-  double most = 0;
-  for (const auto& [tokens, us] : curve) {
-    most = std::max(most, us);  // noise must not make a larger step shorter than a smaller one
-    points.push_back({tokens, most});
-  }
-  return TimingModel(std::move(points), per_position);
+  return FromCases(cases, chunk);
 }
 
 TimingModel TimingModel::TwentyB() {
@@ -124,24 +184,19 @@ TimingModel TimingModel::TwentyB() {
   return TimingModel({{1, 54'500}, {512, 3'033'000}}, 0.5, {{32, 4}, 380'000});
 }
 
-double TimingModel::StepUs(int64_t tokens, int64_t positions, int64_t prompt_positions) const {
-  const auto x = static_cast<double>(tokens);
-  const double more = us_per_position_ * static_cast<double>(positions) +
-                      us_per_prompt_position_ * static_cast<double>(prompt_positions) +
-                      experts_.us * ShareOfExperts(experts_.counts, static_cast<int>(tokens));
-  if (x <= points_.front().tokens || points_.size() == 1) return points_.front().us + more;
-  size_t right = 1;
-  while (right + 1 < points_.size() && points_[right].tokens < x) ++right;
-  const Point &a = points_[right - 1], &b = points_[right];
-  return a.us + (b.us - a.us) * (x - a.tokens) / (b.tokens - a.tokens) + more;
+double TimingModel::StepUs(const StepLoad& load) const {
+  const double head = head_.empty() || load.rows == 0 ? 0 : At(head_, load.rows);
+  return At(points_, load.tokens) + head + us_per_position_ * static_cast<double>(load.positions) +
+         us_per_prompt_position_ * static_cast<double>(load.prompt_positions) +
+         experts_.us * ShareOfExperts(experts_.counts, static_cast<int>(load.tokens));
 }
 
 double TimingModel::StepUs(const StepPlan& plan) const {
-  int64_t positions = 0, prompt_positions = 0;
+  StepLoad load{.tokens = static_cast<int64_t>(plan.tokens.size()), .rows = plan.num_rows};
   for (const SeqSlice& slice : plan.slices) {
-    (slice.count == 1 ? positions : prompt_positions) += PositionsOf(slice);
+    (slice.count == 1 ? load.positions : load.prompt_positions) += PositionsOf(slice);
   }
-  return StepUs(static_cast<int64_t>(plan.tokens.size()), positions, prompt_positions);
+  return StepUs(load);
 }
 
 int64_t PositionsOf(const SeqSlice& slice) {

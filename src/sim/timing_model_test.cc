@@ -53,6 +53,37 @@ TEST(TimingModel, IsCalibratedByABenchmarksFile) {
   EXPECT_NEAR(model->StepUs(256, 0), (4e6 - 1'313'280) / 2, 1e-3);
 }
 
+TEST(TimingModel, PhasesSayWhatPromptsTakeToLookBack) {
+  std::string text = kBench;
+  text.replace(text.find("\"seconds\": 4.0"), 14, R"("seconds": 4.0, "profile": {"phases": [
+      {"name": "projections", "seconds": 1.5}, {"name": "attention", "seconds": 0.5}]})");
+  Result<Json> json = ParseJson(text);
+  ASSERT_TRUE(json.ok());
+  Result<TimingModel> model = TimingModel::FromBench(*json);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  // A quarter of four seconds, for 131,328 positions; without phases it is 10 us each.
+  EXPECT_NEAR(model->StepUs(256, 0), 1.5e6, 1e-3);
+  EXPECT_NEAR(model->StepUs({.tokens = 256, .prompt_positions = 131'328}), 2.5e6, 1e-3);
+  EXPECT_NEAR(model->StepUs(256, 100), 1.5e6 + 1000, 1e-3);
+}
+
+TEST(TimingModel, PhasesSayWhatTheHeadTakes) {
+  Result<Json> json = ParseJson(R"({"chunk": 512, "measurements": [
+    {"kind": "decode", "sequences": 1, "depth": 0, "tokens": 16, "steps": 16, "seconds": 1.6,
+     "profile": {"phases": [{"name": "small", "seconds": 3}, {"name": "head", "seconds": 1}]}},
+    {"kind": "decode", "sequences": 8, "depth": 0, "tokens": 128, "steps": 16, "seconds": 3.2,
+     "profile": {"phases": [{"name": "small", "seconds": 1}, {"name": "head", "seconds": 1}]}},
+    {"kind": "prefill", "sequences": 1, "depth": 0, "tokens": 512, "steps": 1, "seconds": 4.0,
+     "profile": {"phases": [{"name": "small", "seconds": 3}, {"name": "head", "seconds": 1}]}}]})");
+  ASSERT_TRUE(json.ok());
+  Result<TimingModel> model = TimingModel::FromBench(*json);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_NEAR(model->StepUs(1, 0), 100'000, 1e-3);
+  EXPECT_NEAR(model->StepUs(8, 0), 200'000, 1e-3);
+  EXPECT_NEAR(model->StepUs({.tokens = 8, .rows = 1}), 125'000, 1e-3);
+  EXPECT_NEAR(model->StepUs({.tokens = 512}), 3e6, 1e-3);
+}
+
 TEST(TimingModel, RefusesWhatIsNoBenchmark) {
   for (const char* text :
        {"{}", R"({"measurements": 3, "chunk": 1})", R"({"measurements": [], "chunk": 1})",

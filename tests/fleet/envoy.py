@@ -67,9 +67,11 @@ class Program:
 
 
 class EnvoyFleet:
-    """deploy/envoy as it is, on ports of our own: the list of replicas, the picker, Envoy."""
+    """deploy/envoy as it is, on ports of our own: the list of replicas, the picker, Envoy. `pool`, `config` and
+    `kubeconfig` are another picker's, which finds replicas in a real Kubernetes."""
 
-    def __init__(self, folder, addresses, replica_port):
+    def __init__(self, folder, addresses, replica_port, pool="hearth", config=FILES / "picker.yaml",
+                 kubeconfig="kubeconfig"):
         self.folder = pathlib.Path(folder)
         self.port, self.admin, self.pick, self.health, self.metrics, registry, inner = (
             free_port() for _ in range(7))
@@ -79,11 +81,11 @@ class EnvoyFleet:
             "--listen", str(registry), "--kubeconfig", "kubeconfig"])
         self.registry.wait_for(lambda: answers(registry, "/version") == 200)
         self.picker = Program(folder, "picker", [
-            parts.find("epp"), "--pool-name", "hearth", "--pool-namespace", "default",
-            "--config-file", str(FILES / "picker.yaml"), "--grpc-port", str(self.pick),
+            parts.find("epp"), "--pool-name", pool, "--pool-namespace", "default",
+            "--config-file", str(config), "--grpc-port", str(self.pick),
             "--grpc-health-port", str(self.health), "--metrics-port", str(self.metrics),
             "--metrics-endpoint-auth=false", "--secure-serving=false", "--tracing=false"],
-            KUBECONFIG="kubeconfig")
+            KUBECONFIG=str(kubeconfig))
         self.picker.wait_for(lambda: accepts(self.pick))
         text = (FILES / "envoy.yaml").read_text(encoding="utf-8")
         for shipped, ours in ((9901, self.admin), (8080, self.port), (9002, self.pick), (8081, inner),

@@ -7,12 +7,11 @@ import os
 import pathlib
 import subprocess
 import tempfile
-import urllib.request
 
 import parts
 from checking import expect, same, work_model
-from envoy import Program, accepts
-from fleet import Replica, free_port
+from envoy import EnvoyFleet, Program, accepts
+from fleet import Replica, ask, free_port, get
 
 MODULES = pathlib.Path(os.environ.get("GOMODCACHE", pathlib.Path.home() / "go/pkg/mod"))
 # Kinds of others, of which the chart has objects: any content is taken.
@@ -129,37 +128,66 @@ def check_server(chart, sets, program):
     print(f"a real API server takes all {len(sets)} sets of values; three were installed and upgraded")
 
 
-def check_picker(api, chart, program):
-    """The real picker, with the chart's own pool, finds a pod that is ready and scrapes it: a real replica, at the
-    port that the pool names."""
-    replica = Replica(program, work_model("tiny-chatml.gguf"))
-    atexit.register(replica.kill)
-    api.helm("upgrade", "gateway", str(chart), "--values", str(api.folder / "gateway.json"), "--set",
-             f"server.port={replica.port}")
+def show_pod(api, name, host, is_ready):
+    """A pod of the chart's pool as a kubelet would show it."""
     labels = {"app.kubernetes.io/name": "hearth", "app.kubernetes.io/instance": "gateway"}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": labels},
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
            "spec": {"nodeName": "n", "automountServiceAccountToken": False,
                     "containers": [{"name": "hearth", "image": "hearth"}]}}
     api.kubectl("apply", "-f", "-", text=json.dumps(pod))
-    status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
-                         "conditions": [{"type": "Ready", "status": "True"}]}}
-    api.kubectl("patch", "pod", "one", "--subresource=status", "--type=merge", "-p", json.dumps(status))
-    grpc, health, metrics = free_port(), free_port(), free_port()
-    config = api.kubectl("get", "configmap", "gateway-picker", "-o", "jsonpath={.data.picker\\.yaml}").stdout
-    (api.folder / "picker.yaml").write_text(config, encoding="utf-8")
-    picker = Program(api.folder, "picker", [
-        parts.find("epp"), "--pool-name", "gateway", "--pool-namespace", "default", "--config-file", "picker.yaml",
-        "--grpc-port", str(grpc), "--grpc-health-port", str(health), "--metrics-port", str(metrics),
-        "--metrics-endpoint-auth=false", "--secure-serving=false", "--tracing=false"],
-        KUBECONFIG=str(api.config))
+    status = {"status": {"phase": "Running", "podIP": host, "podIPs": [{"ip": host}],
+                         "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]}}
+    api.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", "-p", json.dumps(status))
 
-    def sees_one():
+
+def check_picker(api, chart, program):
+    """The real picker, with the chart's own pool and configuration, finds the pods that are ready, and Envoy sends
+    requests to the one it picks: real replicas, at the port that the pool names."""
+    port = free_port()
+    model = work_model("tiny-chatml.gguf")
+    replicas = {name: Replica(program, model, host=host, port=port)
+                for name, host in (("one", "127.0.0.21"), ("two", "127.0.0.22"))}
+    for name, each in replicas.items():
+        atexit.register(each.kill)
+        show_pod(api, name, each.host, True)
+    api.helm("upgrade", "gateway", str(chart), "--values", str(api.folder / "gateway.json"), "--set",
+             f"server.port={port}")
+    front = api.folder / "front"
+    front.mkdir()
+    config = front / "picker.yaml"
+    config.write_text(api.kubectl("get", "configmap", "gateway-picker", "-o",
+                                  "jsonpath={.data.picker\\.yaml}").stdout, encoding="utf-8")
+    fleet = EnvoyFleet(front, [each.host for each in replicas.values()], port, "gateway", config, api.config)
+
+    def sees(count):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=5) as page:
-                text = page.read().decode()
+            text = get(fleet.metrics, "/metrics")[1]
         except OSError:
             return False
-        return 'inference_pool_ready_pods{name="gateway"} 1' in text
-    picker.wait_for(sees_one)
-    picker.stop()
-    replica.kill()
+        return f'inference_pool_ready_pods{{name="gateway"}} {count}' in text
+
+    def admitted():
+        return {name: each.metric("hearth_requests_admitted_total") for name, each in replicas.items()}
+
+    def ask_all(what):
+        before = admitted()
+        for number in range(12):
+            ask(fleet.port, {"model": "tiny-chatml", "max_tokens": 4, "temperature": 0, "logprobs": True,
+                             "messages": [{"role": "user", "content": f"{what} {number}"}]})
+        return {name: count - before[name] for name, count in admitted().items()}
+
+    fleet.picker.wait_for(lambda: sees(2))
+    sent = ask_all("both are ready")
+    same(sum(sent.values()), 12.0, "requests that arrived")
+    # Envoy itself would go on sending to both, as both are well: only the picker knows.
+    for gone, other in (("one", "two"), ("two", "one")):
+        show_pod(api, other, replicas[other].host, True)
+        fleet.picker.wait_for(lambda: sees(2))
+        show_pod(api, gone, replicas[gone].host, False)
+        fleet.picker.wait_for(lambda: sees(1))
+        same(ask_all(f"{gone} is not ready"), {gone: 0.0, other: 12.0}, "requests by the picker's choice")
+    expect(fleet.stats(r"http\.picked\.ext_proc\.streams_started") >= 36, "the picker was asked")
+    fleet.stop()
+    for each in replicas.values():
+        each.kill()
+    print(f"the picker of the chart's pool: {sent} with two pods, all to the other when one is not ready")

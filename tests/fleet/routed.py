@@ -134,7 +134,7 @@ class RoutedFleet:
         """What a replica does in a step, measured under its share of the processors while the others work."""
         path = pathlib.Path(self.folder) / "bench.json"
         words = [self.options.program, "bench", "--model", self.options.model, "--threads", "1", "--batch",
-                 "1,4,16", "--depth", "512", "--prefill", "512", "--decode", "32", "--repeat", "3"]
+                 "1,4,16", "--depth", "512", "--prefill", "512", "--decode", "32", "--repeat", "3", "--phases"]
         others = [subprocess.Popen(share.wrapped(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                   for share in self.shares[1:]]
         done = subprocess.run(self.shares[0].wrapped([*words, "--json", str(path)]), capture_output=True, text=True,
