@@ -18,11 +18,11 @@ HEARTH = ROOT / "build/release/bin/hearth"
 USUAL = ("smollm2.gguf", "llama-1b-q8_0.gguf", "llama-8b-q4_k_m.gguf", "gpt-oss-20b.gguf", "gpt-oss-20b-hf")
 WITHIN = 0.15
 DEPTH = 2048
-LOADS = (1, 4, 16)  # users without a pause between their requests
-CHATS = {1: 8, 4: 16, 16: 48}  # of each load: enough beyond those that all begin at once
-PROMPT, REPLY = 300, 64
-LARGE = 3 << 30  # bytes; such a model has shorter prompts and replies, or a round takes an hour
-LARGE_PROMPT, LARGE_REPLY = 100, 32
+# Users without a pause between their requests, and how many requests in all: the engine learns from the first few how
+# long its steps are. Prompts and replies in tokens.
+LOADS, PROMPT, REPLY = {1: 16, 4: 40, 16: 128}, 300, 64
+LARGE = 1 << 30  # bytes; with such a model the same would take an hour
+LARGE_LOADS, LARGE_PROMPT, LARGE_REPLY = {1: 14, 2: 20, 4: 32}, 100, 32
 
 
 def work_dir():
@@ -86,18 +86,28 @@ def size_of(model):
     return sum(part.stat().st_size for part in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
+def whole_turns(found, users):
+    """(tokens per second, median wait) from when everybody has had a reply until somebody has nothing more to ask, by
+    the replies that ended meanwhile: as much of prompts as of replies."""
+    replies = sorted(found["replies"], key=lambda reply: reply["ended_s"])
+    begin, end = replies[users - 1]["ended_s"], replies[-users]["ended_s"]
+    counted = replies[users:len(replies) - users + 1]
+    return (sum(len(reply["heard_s"]) for reply in counted) / (end - begin),
+            statistics.median(reply["heard_s"][0] - reply["sent_s"] for reply in counted))
+
+
 def load_round(hearth, model, folder):
-    prompt, reply = (LARGE_PROMPT, LARGE_REPLY) if size_of(model) > LARGE else (PROMPT, REPLY)
-    for users in LOADS:
+    is_large = size_of(model) > LARGE
+    prompt, reply, loads = (LARGE_PROMPT, LARGE_REPLY, LARGE_LOADS) if is_large else (PROMPT, REPLY, LOADS)
+    for users, chats in loads.items():
         found = plan(hearth, model, "--users", str(users), "--prompt", str(prompt), "--reply", str(reply),
                      "--think", "0")["load"]["one_server"]
-        real = measured(hearth, ["bench", "load", "--model", model, "--clients", str(users), "--chats",
-                         str(CHATS[users]), "--turns", "1", "--apps", "1", "--preamble-tokens", "2",
-                         "--user-tokens", str(prompt), "--answer-tokens", str(reply)], folder)
-        steady = real["steady"]  # plan has all users busy, too
-        yield (f"{users} users, tokens/s", found["tokens_per_second"], steady["generated_per_s"])
-        yield (f"{users} users, median time to first token, s", found["first_token_seconds"]["p50"],
-               steady["first_token_s"]["p50"])
+        rate, wait = whole_turns(measured(hearth, [
+            "bench", "load", "--model", model, "--clients", str(users), "--chats", str(chats), "--turns", "1",
+            "--apps", "1", "--preamble-tokens", "2", "--user-tokens", str(prompt), "--answer-tokens", str(reply)],
+            folder), users)
+        yield f"{users} users, tokens/s", found["tokens_per_second"], rate
+        yield f"{users} users, median time to first token, s", found["first_token_seconds"]["p50"], wait
 
 
 def table(model, rows):
