@@ -83,7 +83,7 @@ class Machine {
     options.scheduler.speculates = world.speculates;
     options.scheduler.fixed_draft = world.fixed_draft;
     options.scheduler.headroom_blocks = 0;  // thrash rather than wait
-    options.admission.max_wait_s = 1e9;  // a backend on an emulator takes minutes
+    options.admission.max_wait_s = 1e9;     // a backend on an emulator takes minutes
     options.self_check_every = 16;
     options.on_logits = [this](SeqId id, int index, std::span<const float> logits) {
       const auto found = sinks_.find(id);
