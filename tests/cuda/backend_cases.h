@@ -199,8 +199,7 @@ inline void CompareAsks() {
 
 // A context of many spans, of which not all tokens of a step can leave parts at once; its blocks
 // come from the host. Beside it a sequence of `other` tokens.
-inline void CompareAttentionInPieces(int step_tokens, int other, int most) {
-  Model model = LoadedModel(TinyOss());
+inline void CompareAttentionInPieces(Model model, int step_tokens, int other, int most) {
   model.spec.max_context = 2048;
   RigOptions rig;
   rig.max_step_tokens = step_tokens;
@@ -229,6 +228,15 @@ inline void CompareAttentionInPieces(int step_tokens, int other, int most) {
   all[0].num_computed = 1096;
   all[1].num_computed = other - 1;
   EXPECT_GT(Compare(model, **gpu, **cpu, all, most, 1), 0);
+}
+inline void CompareAttentionInPieces(int step_tokens, int other, int most) {
+  CompareAttentionInPieces(LoadedModel(TinyOss()), step_tokens, other, most);
+}
+// With a product behind it that reads what attention gave as integers.
+inline void CompareQuantisedPieces() {
+  const testing::TempDir dir;
+  dir.Write("supers.gguf", RandomSupers(WideModel("llama", kMixedQ4K), 6));
+  CompareAttentionInPieces(LoadedModel(dir.Path("supers.gguf")), 2, 1098, 1);
 }
 
 // What one backend computed, the other goes on with.

@@ -63,6 +63,7 @@ std::string Checks() {
   CompareAsks();
   CompareAttentionInPieces(5, 44, 4);
   CompareAttentionInPieces(2, 1098, 1);
+  CompareQuantisedPieces();
   CompareExchangedBlocks();
   CheckRefusedLaunch();
   CompareGraphs();

@@ -61,6 +61,7 @@ TEST(CudaBackend, AnswersWhatRowsAreAskedFor) { CompareAsks(); }
 TEST(CudaBackend, AttendsInPieces) {
   CompareAttentionInPieces(5, 44, 4);
   CompareAttentionInPieces(2, 1098, 1);
+  CompareQuantisedPieces();
 }
 TEST(CudaBackend, ExchangesBlocksWithTheCpu) { CompareExchangedBlocks(); }
 
@@ -77,6 +78,7 @@ TEST(CudaBackend, HasTheCpusBitsInPtx) {
   CompareSupers("llama", kMixedQ4K);
   CompareAttentionInPieces(5, 44, 4);
   CompareAttentionInPieces(2, 1098, 1);
+  CompareQuantisedPieces();
   unsetenv("HEARTH_MOCK_PTX");
 }
 
