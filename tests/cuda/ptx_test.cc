@@ -42,7 +42,8 @@ TEST_P(CudaPtx, HasTheBitsOfTheScalarKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaPtx, ::testing::Values("75", "80", "86", "89", "90", "100", "120"));
+INSTANTIATE_TEST_SUITE_P(All, CudaPtx,
+                         ::testing::Values("75", "80", "86", "89", "90", "100", "120"));
 
 }  // namespace
 }  // namespace hearth::cuda
