@@ -18,7 +18,7 @@
 namespace hearth {
 namespace {
 
-constexpr size_t kMaxTextBytes = size_t{1} << 20;
+constexpr size_t kMaxTextBytes = size_t{1} << 18;
 
 void Require(bool holds, const char* promise) {
   if (holds) return;

@@ -40,9 +40,12 @@ SteadyRates RatesIn(const LoadWindow& window, const std::vector<LoadReply>& repl
   SteadyRates out;
   out.window = window;
   double context = 0;
-  std::vector<LoadReply> sent;
+  std::vector<double> waits;
   for (const LoadReply& reply : replies) {
-    if (reply.sent_s >= window.from_s && reply.sent_s < window.to_s) sent.push_back(reply);
+    const bool is_sent_inside = reply.sent_s >= window.from_s && reply.sent_s < window.to_s;
+    if (is_sent_inside && !reply.heard_s.empty()) {
+      waits.push_back(reply.heard_s.front() - reply.sent_s);
+    }
     for (size_t i = 0; i < reply.heard_s.size(); ++i) {
       // The window's first moment is the token that opens it.
       if (reply.heard_s[i] <= window.from_s || reply.heard_s[i] > window.to_s) continue;
@@ -51,7 +54,7 @@ SteadyRates RatesIn(const LoadWindow& window, const std::vector<LoadReply>& repl
     }
   }
   if (out.generated > 0) out.mean_context = context / static_cast<double>(out.generated);
-  out.first_token_s = PercentilesOf(FirstTokenSeconds(sent));
+  out.first_token_s = PercentilesOf(std::move(waits));
   std::vector<double> plain;
   double streams = 0, count = 0;
   const auto is_inside = [&](const MeteredStep& step) {

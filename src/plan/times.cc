@@ -122,7 +122,6 @@ double ModelTimes::PrefillSeconds(const PhaseWork& work, int tokens) const {
 TimingModel ModelTimes::Timing() const {
   using Points = std::vector<TimingModel::Point>;
   const auto add = [](Points& points, double at, double us) {
-    if (!points.empty()) us = std::max(us, points.back().us);
     if (points.empty() || at > points.back().tokens) points.push_back({at, us});
   };
   const auto seconds = [](const CaseTime& time, StepPhase phase) {

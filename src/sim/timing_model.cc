@@ -78,13 +78,16 @@ double UsPerPosition(const std::vector<Case>& cases, const std::map<double, doub
   return count == 0 ? 0 : sum / count;
 }
 
-// Noise must not make a larger step shorter than a smaller one.
-std::vector<TimingModel::Point> Ascending(const std::map<double, double>& curve) {
+std::vector<TimingModel::Point> PointsOf(const std::map<double, double>& curve) {
   std::vector<TimingModel::Point> points;
-  double most = 0;
-  for (const auto& [tokens, us] : curve) {
-    most = std::max(most, us);
-    points.push_back({tokens, most});
+  for (const auto& [tokens, us] : curve) points.push_back({tokens, us});
+  return points;
+}
+
+std::vector<TimingModel::Point> NeverFalling(std::vector<TimingModel::Point> points) {
+  for (size_t i = 1; i < points.size(); ++i) {
+    HEARTH_CHECK(points[i].tokens > points[i - 1].tokens);
+    points[i].us = std::max(points[i].us, points[i - 1].us);
   }
   return points;
 }
@@ -115,8 +118,8 @@ Result<TimingModel> FromCases(const std::vector<Case>& cases, double chunk) {
     curve[step_tokens] = std::max(0.0, c.us - others) / std::ceil(c.tokens / step_tokens);
   }
   const TimingModel model =
-      TimingModel(Ascending(curve), per_position).WithPromptPositions(per_prompt_position);
-  return has_heads ? model.WithHead(Ascending(head)) : model;
+      TimingModel(PointsOf(curve), per_position).WithPromptPositions(per_prompt_position);
+  return has_heads ? model.WithHead(PointsOf(head)) : model;
 }
 
 double At(const std::vector<TimingModel::Point>& points, int64_t count) {
@@ -132,7 +135,7 @@ double At(const std::vector<TimingModel::Point>& points, int64_t count) {
 
 TimingModel::TimingModel(std::vector<Point> points, double us_per_position,
                          const ExpertTiming& experts)
-    : points_(std::move(points)),
+    : points_(NeverFalling(std::move(points))),
       us_per_position_(us_per_position),
       us_per_prompt_position_(us_per_position),
       experts_(experts) {
@@ -147,7 +150,7 @@ TimingModel TimingModel::WithPromptPositions(double us) const {
 
 TimingModel TimingModel::WithHead(std::vector<Point> head) const {
   TimingModel out = *this;
-  out.head_ = std::move(head);
+  out.head_ = NeverFalling(std::move(head));
   return out;
 }
 

@@ -32,7 +32,8 @@ class TimingModel {
     double tokens = 0, us = 0;
   };
   // `points` ascend in tokens. Between two of them time is linear; beyond the last the slope of the
-  // last two goes on; below the first the time is the first's.
+  // last two goes on; below the first the time is the first's. A larger step measured as shorter
+  // than a smaller one is taken to be as long: it was noise.
   TimingModel(std::vector<Point> points, double us_per_position, const ExpertTiming& experts = {});
 
   // From the file that `hearth bench --json` writes: decode cases without context and the prefill

@@ -46,6 +46,7 @@ TEST(Multipart, SaysWhatIsWrong) {
       {"--xYz\r\nnothing\r\n\r\nabc\r\n--xYz--", "without a colon"},
       {"--xYz\r\n" + head + "\r\nContent-Transfer-Encoding: base64\r\n\r\nabc\r\n--xYz--",
        "encoding"},
+      {"--xYz\r\ncontent-disposition: form-data; name=\"a\r\\\nb\"\r\n\r\n\r\n--xYz--", "control"},
       {"--xYz\r\n" + std::string(5000, 'a') + ": b\r\n\r\nabc\r\n--xYz--", "head without its end"}};
   for (const auto& [body, what] : wrong) {
     EXPECT_THAT(ParseForm(kType, body).status().message(), HasSubstr(what)) << body;
