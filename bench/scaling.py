@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev bench scaling: a step with one thread and with two, phase by phase, and what of it would not shrink on more.
 
-With two threads, code that only one of them runs leaves the other waiting: half of the workers' time while it lasts. So
-twice the waiting share is the serial share, waits at loop ends included. On 16 cores the rest takes an eighth of its
-time with two; memory is taken to keep up, which makes the serial part look larger than it would be.
+*Alone* is the time in which the calling thread works and the others have nothing to do: it stays the same on more cores.
+At the end of a loop threads wait for the last one, here also for a processor that somebody else uses: that stands apart.
+On 16 cores the work that is shared takes an eighth of its time with two, loop ends what `hearth plan` computes for them
+from the cost of an empty loop; memory is taken to keep up, which makes the share of the rest larger than it would be.
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
 CORES = 16
+MACHINE = "2x8 cores, 2x8ch DDR5-4800, avx512"
 
 
 def measured(args, threads, folder):
@@ -24,14 +26,19 @@ def measured(args, threads, folder):
     return json.loads(path.read_text())
 
 
+def split(part, steps):
+    seconds, waiting, alone = (part[name] / steps for name in ("seconds", "waiting_seconds", "alone_seconds"))
+    # With two threads one of them waits while the other works alone.
+    return seconds, alone, max(0, waiting - alone / 2)
+
+
 def profiles(found):
-    """case -> phase -> (seconds a step, seconds that a worker waited)"""
+    """case -> phase -> (seconds a step, seconds alone, seconds of both that one waited for the other's end)"""
     cases = {}
     for case in found["measurements"]:
         profile = case["profile"]
         parts = [*profile["phases"], {**profile, "name": "step"}]
-        cases[case["name"]] = {part["name"]: (part["seconds"] / profile["steps"],
-                                              part["waiting_seconds"] / profile["steps"]) for part in parts}
+        cases[case["name"]] = {part["name"]: split(part, profile["steps"]) for part in parts}
     return cases
 
 
@@ -40,19 +47,19 @@ def best(rounds):
     return {case: min((each[case] for each in rounds), key=lambda found: found["step"][0]) for case in rounds[0]}
 
 
-def serial_share(seconds, waiting):
-    """(with two threads, with CORES)"""
-    serial = min(seconds, 2 * waiting)
-    return serial / seconds, serial / (serial + (seconds - serial) / (CORES / 2))
+def share_on_many(seconds, alone, ends, loops):
+    fixed = alone + loops
+    return fixed / (fixed + (seconds - alone - ends) / (CORES / 2))
 
 
-def table(case, one, two):
-    lines = [f"## {case}", "", f"| phase | 1 thread, ms | 2 threads, ms | times as fast | serial with 2 | "
-             f"serial with {CORES} |", "|---|---|---|---|---|---|"]
-    for phase, (seconds, waiting) in two.items():
-        here, there = serial_share(seconds, waiting)
+def table(case, one, two, loops):
+    lines = [f"## {case}", "", f"| phase | 1 thread, ms | 2 threads, ms | times as fast | alone, ms | waits at loop ends | "
+             f"alone and loop ends with {CORES} |", "|---|---|---|---|---|---|---|"]
+    for phase, (seconds, alone, ends) in two.items():
+        there = share_on_many(seconds, alone, ends, loops if phase == "step" else 0)
+        note = "" if phase == "step" else " (alone)"
         lines.append(f"| {phase} | {1000 * one[phase][0]:.3g} | {1000 * seconds:.3g} | {one[phase][0] / seconds:.2f} "
-                     f"| {100 * here:.1f} % | {100 * there:.1f} % |")
+                     f"| {1000 * alone:.3g} | {100 * ends / seconds:.1f} % | {100 * there:.1f} %{note} |")
     return "\n".join(lines) + "\n"
 
 
@@ -63,6 +70,9 @@ def main():
     parser.add_argument("--hearth", default=ROOT / "build/release/bin/hearth")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
+    machine = subprocess.run([args.hearth, "plan", args.model, "--machine", MACHINE, "--json"], check=True,
+                             stdout=subprocess.PIPE, text=True)
+    loops = json.loads(machine.stdout)["headline"]["loop_end_seconds"]
     rounds = {1: [], 2: []}
     others = []
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +83,7 @@ def main():
                 found.append((profiles(result), result["yardsticks"]))
     one, two = (best([profile for profile, _ in rounds[threads]]) for threads in (1, 2))
     for case, phases in two.items():
-        print(table(case, one[case], phases))
+        print(table(case, one[case], phases, loops))
     print(f"rounds: {args.rounds}, in turns; of the processors others used at most {100 * max(others):.0f} %")
     for number, yardstick in enumerate(rounds[2][0][1]):
         rates = [max(found[number]["best"] for _, found in rounds[threads]) for threads in (1, 2)]

@@ -8,6 +8,7 @@ PhaseTime PhaseTotals::sum() const {
   for (const PhaseTime& phase : phases) {
     sum.seconds += phase.seconds;
     sum.waiting += phase.waiting;
+    sum.alone += phase.alone;
   }
   return sum;
 }

@@ -22,6 +22,8 @@ struct PhaseTime {
   // Of those, how long a worker was idle on average: at the end of a loop that others still worked
   // on, or while the calling thread worked alone.
   double waiting = 0;
+  // Also of `seconds`: the calling thread worked alone. More threads would not shorten it.
+  double alone = 0;
 };
 // What steps took since the totals were cleared. The caller owns it and hands it to the backend,
 // which writes to it during a step only.

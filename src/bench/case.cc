@@ -54,6 +54,7 @@ PhaseFigure Profile::total() const {
   for (const PhaseFigure& phase : phases) {
     total.seconds += phase.seconds;
     total.waiting += phase.waiting;
+    total.alone += phase.alone;
     total.work.bytes += phase.work.bytes;
     total.work.flops += phase.work.flops;
   }

@@ -46,6 +46,7 @@ struct PhaseFigure {
   std::string name;     // "projections"
   double seconds = 0;   // by the wall clock
   double waiting = 0;   // of those, how long a worker was idle on average
+  double alone = 0;     // how long the calling thread worked alone
   Work work;            // of experts what was really read
   bool is_work = true;  // or activations only, which `work` does not count
 };

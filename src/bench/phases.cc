@@ -72,6 +72,7 @@ Profile ProfileOf(const PhaseTotals& totals, PhaseWork work, const WorkModel& mo
     profile.phases.push_back({.name = name,
                               .seconds = totals[phase].seconds,
                               .waiting = totals[phase].waiting,
+                              .alone = totals[phase].alone,
                               .work = work[phase],
                               .is_work = phase != StepPhase::kSmall});
   }
@@ -104,6 +105,7 @@ Json ProfileJson(const Profile& profile) {
     phases.push_back(JsonObject{{"name", phase.name},
                                 {"seconds", phase.seconds},
                                 {"waiting_seconds", phase.waiting},
+                                {"alone_seconds", phase.alone},
                                 {"bytes", phase.work.bytes},
                                 {"flops", phase.work.flops}});
   }
@@ -111,6 +113,7 @@ Json ProfileJson(const Profile& profile) {
   return JsonObject{{"steps", profile.steps},
                     {"seconds", total.seconds},
                     {"waiting_seconds", total.waiting},
+                    {"alone_seconds", total.alone},
                     {"phases", std::move(phases)}};
 }
 

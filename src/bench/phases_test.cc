@@ -128,12 +128,13 @@ TEST(BenchPhases, WorkIsSplitByPhase) {
   EXPECT_NEAR(work.ExpertBytes(twice), 2 * split[StepPhase::kFeedForward].bytes, 1e-6);
 }
 
-// Two steps of a second each: half of it in the experts, half of that waiting.
+// Two steps of a second each: half of it in the experts, half of that waiting; a quarter of a
+// second alone.
 Measurement Profiled(const WorkModel& model, bool has_router) {
   PhaseTotals totals;
   totals.steps = 2;
-  totals[StepPhase::kFeedForward] = {1.0, 0.5};
-  totals[StepPhase::kSmall] = {1.0, 0.0};
+  totals[StepPhase::kFeedForward] = {1.0, 0.5, 0.0};
+  totals[StepPhase::kSmall] = {1.0, 0.0, 0.25};
   if (has_router) totals.experts_read = {4, 4};
   Measurement m;
   m.what = {BenchKind::kDecode, 1, 0, 2};
@@ -167,6 +168,7 @@ TEST(BenchPhases, ShownAsTableAndJson) {
   EXPECT_EQ(profile.Find("steps")->number(), 2);
   EXPECT_EQ(profile.Find("seconds")->number(), 2.0);
   EXPECT_EQ(profile.Find("waiting_seconds")->number(), 0.5);
+  EXPECT_EQ(profile.Find("alone_seconds")->number(), 0.25);
   const JsonArray& phases = *profile.Find("phases")->array();
   ASSERT_EQ(phases.size(), 6u);
   EXPECT_EQ(*phases[3].Find("name")->string(), "experts");

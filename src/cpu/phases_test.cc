@@ -64,6 +64,9 @@ TEST(PhaseClock, WaitingIsWhatWorkersDidNotWork) {
   EXPECT_NEAR(step.totals[StepPhase::kAttention].waiting, (60 + 2 * 30) / 3.0 * 1e-9, 1e-15);
   EXPECT_EQ(step.totals[StepPhase::kHead].waiting, 0);
   EXPECT_NEAR(step.totals.sum().waiting, 40e-9, 1e-15);
+  EXPECT_NEAR(step.totals[StepPhase::kAttention].alone, 30e-9, 1e-15);
+  EXPECT_EQ(step.totals[StepPhase::kHead].alone, 0);
+  EXPECT_NEAR(step.totals.sum().alone, 30e-9, 1e-15);
 }
 
 TEST(PhaseClock, CountsExpertsByLayer) {

@@ -25,10 +25,17 @@ def _o200k():
     return vocabulary.o200k_harmony(vocabulary.read_ranks(catalogue.get("o200k").read_bytes()))
 
 
+# Llama 3's tokens around a message; without any template a file cannot be served.
+LLAMA_TEMPLATE = (
+    "{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n{{ m['content'] }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}")
+
+
 def _llama(kind):
     words = vocabulary.llama3(catalogue.get("llama3-tokenizer").read_bytes())
-    return recipes.llama(recipes.LLAMA_1B, words, f"Synthetic Llama 1B {kind.name}",
-                         recipes.Pure(kind))
+    recipe = recipes.llama(recipes.LLAMA_1B, words, f"Synthetic Llama 1B {kind.name}", recipes.Pure(kind))
+    recipe.metadata["tokenizer.chat_template"] = ("string", LLAMA_TEMPLATE)
+    return recipe
 
 
 def _llama_8b():
