@@ -142,7 +142,8 @@ def resident_mib(pid):
 
 
 def reply_tokens(port, queued):
-    """As many that the last of the queue waits five minutes: who would wait for ten is refused at once."""
+    """As many that the last of the queue waits some minutes, twice as long as computed beside so many clients: who would
+    wait for ten is refused at once."""
     path = Path(port)
     for number in range(20):
         path.ask(number)
@@ -150,7 +151,7 @@ def reply_tokens(port, queued):
     for number in range(20):
         path.ask(number)
     each = (time.perf_counter() - began) / 20 / TOKENS
-    return max(8, min(1000, int(300 / each / queued)))
+    return max(8, min(1000, int(150 / each / queued)))
 
 
 def idle_streams(program, folder, streams, seconds):
