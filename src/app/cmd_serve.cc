@@ -172,7 +172,9 @@ Status Listen(const ServeFlags& flags, Served& served) {
   const Dialects dialects = AllDialects(*served.responses, status_auth, served.batches.get());
   Router router = ApiRouter({served.snapshot(), *served.metrics, *served.service, dialects,
                              status_auth, served.life.notes(), flags.public_metrics});
-  if (served.batches != nullptr) StartBatches(*served.batches, *served.service, dialects);
+  if (served.batches != nullptr) {
+    StartBatches(*served.batches, *served.service, dialects, served.snapshot());
+  }
   HttpOptions options = OptionsOf(flags);
   options.listener = served.life.listener(ServeLife::Door::kApi);
   options.max_connections = ConnectionsWithin(RaiseFileLimit(), flags.http.max_connections);

@@ -47,14 +47,20 @@ Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags) {
   return std::make_unique<BatchOffice>(std::move(store), options, std::move(runners));
 }
 
-void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects) {
+void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects,
+                  SnapshotSource snapshot) {
   auto router = std::make_shared<Router>();
   for (const auto& dialect : dialects) service.AddRoutes(*router, dialect);
-  office.Start([router](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+  const auto send = [router](HttpRequest request, std::shared_ptr<HttpReply> reply) {
     const auto found = router->Find(request.method, request.path);
     const auto* match = std::get_if<Router::Match>(&found);
     HEARTH_CHECK(match != nullptr);  // endpoints are checked when a batch is made
     match->route->handler(std::move(request), std::move(reply));
+  };
+  office.Start(send, [snapshot = std::move(snapshot)] {
+    return std::ranges::any_of(snapshot()->rows, [](const SequenceRow& row) {
+      return row.priority != Priority::kIdle;  // a line's
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "batch/batch_office.h"
+#include "engine/snapshot.h"
 #include "server/observe/metrics.h"
 #include "server/turns/dialect.h"
 #include "server/turns/turn_service.h"
@@ -25,8 +26,9 @@ void AddBatchOptions(CLI::App& sub, BatchFlags& flags);
 
 // Null without a file.
 Result<std::unique_ptr<BatchOffice>> OpenBatches(const BatchFlags& flags);
-// Lines go the way of all requests. `service` outlives the office.
-void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects);
+// Lines go the way of all requests. `service` and what `snapshot` asks outlive the office.
+void StartBatches(BatchOffice& office, TurnService& service, const Dialects& dialects,
+                  SnapshotSource snapshot);
 
 void WatchBatches(const BatchOffice& office, ServerMetrics& metrics);
 

@@ -22,7 +22,9 @@ class BatchOffice final : public BatchDesk {
         runners_(std::move(runners)),
         runner_(runners_ != nullptr ? *runners_ : *store_, options) {}
   // From here on lines are run.
-  void Start(BatchSend send) { runner_.Start(std::move(send)); }
+  void Start(BatchSend send, BatchBusy is_busy = {}) {
+    runner_.Start(std::move(send), std::move(is_busy));
+  }
   // Lines that run are given up: they are run again when the next process starts.
   void Stop() { runner_.Stop(); }
   BatchRunner::Counts counts() const { return runner_.counts(); }

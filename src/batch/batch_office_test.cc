@@ -167,6 +167,27 @@ TEST_F(BatchOfficeTest, AnswersEveryLineOnce) {
   EXPECT_EQ(api_.asked().size(), 100u);
 }
 
+TEST_F(BatchOfficeTest, OneLineAtATimeWhileOthersAsk) {
+  Open("", 4);
+  std::atomic<bool> is_busy = true;
+  office_->Start(api_.Sender(), [&] { return is_busy.load(); });
+  const std::string id = Create(Input(20));
+  ASSERT_TRUE(Eventually([&] { return api_.waiting() == 1; }));
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(milliseconds(30));  // several looks
+    const std::vector<FakeApi::Call> calls = api_.Take();
+    ASSERT_EQ(calls.size(), 1u) << "answer " << i;
+    Echo(calls[0].request, *calls[0].reply);
+    ASSERT_TRUE(Eventually([&] { return api_.waiting() > 0; }));
+  }
+  is_busy = false;
+  EXPECT_TRUE(Eventually([&] { return api_.waiting() == 4; }));
+  api_.Always(Echo);
+  for (const FakeApi::Call& call : api_.Take()) Echo(call.request, *call.reply);
+  ASSERT_TRUE(WaitFor(id, "completed"));
+  EXPECT_EQ(Ids(id, "output_file_id").size(), 20u);
+}
+
 TEST_F(BatchOfficeTest, AFileWithMistakesFails) {
   Open();
   office_->Start(api_.Sender());

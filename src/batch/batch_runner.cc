@@ -149,8 +149,9 @@ void BatchRunner::Stop() {
   jobs_.clear();
 }
 
-void BatchRunner::Start(BatchSend send) {
+void BatchRunner::Start(BatchSend send, BatchBusy is_busy) {
   send_ = std::move(send);
+  is_busy_ = std::move(is_busy);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -252,6 +253,10 @@ Status BatchRunner::Count() {
   return Status();
 }
 
+int BatchRunner::MostInFlight() const {
+  return is_busy_ && is_busy_() ? 1 : options_.max_in_flight;
+}
+
 Status BatchRunner::Look() {
   HEARTH_TRY(Renew());
   HEARTH_TRY(TakeAnswers());
@@ -268,7 +273,7 @@ Status BatchRunner::Look() {
   while (has_begun) {
     has_begun = false;
     for (const BatchRow& batch : batches) {
-      if (num_running_ >= options_.max_in_flight) break;
+      if (num_running_ >= MostInFlight()) break;
       if (batch.status != "in_progress" || now >= batch.expires_s) continue;
       HEARTH_ASSIGN(const bool began, BeginLine(batch, jobs_[batch.id]));
       has_begun |= began;

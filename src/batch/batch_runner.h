@@ -16,6 +16,8 @@ namespace hearth {
 
 // Hands a request to the API, which answers on any thread.
 using BatchSend = std::function<void(HttpRequest request, std::shared_ptr<HttpReply> reply)>;
+// Whether somebody else's request runs or waits now.
+using BatchBusy = std::function<bool()>;
 
 struct BatchOptions {
   int max_in_flight = 8;                // lines of all jobs together
@@ -41,9 +43,11 @@ class BatchRunner {
   ~BatchRunner();  // stops
   BatchRunner(const BatchRunner&) = delete;
   BatchRunner& operator=(const BatchRunner&) = delete;
-  void Start(BatchSend send);  // once
-  void Wake();                 // a job came, or was cancelled
-  void Stop();                 // ends what runs, without an answer; for good
+  // Once. While others ask, one line runs at a time: on a processor each more makes everybody's
+  // steps longer, and none at all would leave a job of a busy server undone.
+  void Start(BatchSend send, BatchBusy is_busy = {});
+  void Wake();  // a job came, or was cancelled
+  void Stop();  // ends what runs, without an answer; for good
   int64_t now_s() const;
 
   // What the store said last, so that nobody who asks waits for it; and what this process did.
@@ -70,6 +74,7 @@ class BatchRunner {
   Status TakeAnswers();
   Status Renew();
   Status Count();
+  int MostInFlight() const;
   Status Validate(const BatchRow& batch);
   // Whether there was a line to begin.
   Result<bool> BeginLine(const BatchRow& batch, Job& job);
@@ -81,6 +86,7 @@ class BatchRunner {
   const BatchOptions options_;
   const std::shared_ptr<Shared> shared_;
   BatchSend send_;
+  BatchBusy is_busy_;
   // Of its thread, all of these.
   std::map<std::string, Job> jobs_;
   int num_running_ = 0;

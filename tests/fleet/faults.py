@@ -99,7 +99,7 @@ def rolling_upgrade(fleet):
         for each in wave:
             each.process.send_signal(signal.SIGTERM)
         for each in wave:
-            same(each.process.wait(), 0, "a clean end")
+            same(each.process.wait(), 0, f"a clean end after {list(each.log)[-20:]}")
             each.start()
         wait_until_up(fleet, wave)
     return 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas on the loopback and a real HAProxy in front of them, for tests."""
 import atexit
+import collections
 import csv
 import http.client
 import io
@@ -50,7 +51,7 @@ class Replica:
 
     def start(self):
         self.process = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True)
-        log = []
+        self.log = log = collections.deque(maxlen=100)
         for line in self.process.stderr:
             log.append(line)
             if found := re.search(r" at http://[^ ]*:(\d+)/v1", line):
@@ -59,8 +60,8 @@ class Replica:
                 self.agent = int(found.group(1))
                 break
         expect(self.process.poll() is None and self.agent, f"a replica: {''.join(log)}")
-        # What it says later must not fill the pipe.
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        # What it says later must not fill the pipe, and tells why when something is wrong.
+        threading.Thread(target=log.extend, args=(self.process.stderr,), daemon=True).start()
 
     @property
     def address(self):
