@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiers/disk_options.h"
 
+#include <rocksdb/env.h>
 #include <rocksdb/table.h>
 
 #include <algorithm>
+#include <cstdarg>
 #include <limits>
+#include <memory>
 
 #include "tiers/read_buffers.h"
 
@@ -17,6 +20,14 @@ constexpr uint64_t kFilesMerged = 4;
 // How far the tables may be above what they should have: one file too many, one that came before
 // the writer noticed (DropNow), and two that were still in memory then.
 constexpr uint64_t kFilesAbove = 4;
+
+// RocksDB keeps no log of its own: on a full disk, writing to one that was cut off ends the process
+// (an assertion in Debian's library). What fails comes back as a status, and the store tells it.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*values*/) override {}
+};
 
 rocksdb::BlockBasedTableOptions TableOptions() {
   rocksdb::BlockBasedTableOptions table;
@@ -88,9 +99,7 @@ rocksdb::DBOptions StoreOptions(const DiskStoreOptions& options) {
   out.max_background_jobs = 2;
   out.bytes_per_sync = 1 << 20;  // no burst at the end of a file
   out.use_direct_reads = options.direct_reads;
-  out.info_log_level = rocksdb::WARN_LEVEL;
-  out.keep_log_file_num = 2;
-  out.max_log_file_size = 1 << 20;
+  out.info_log = std::make_shared<NoLog>();
   out.max_manifest_file_size = 1 << 20;
   out.stats_dump_period_sec = out.stats_persist_period_sec = 0;
   // The disk is tried again when a write is, not in between.

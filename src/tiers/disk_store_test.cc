@@ -79,6 +79,16 @@ TEST_F(DiskStoreTest, KeepsWhatItIsGivenAlsoOverAnEnd) {
   }
 }
 
+// On a full disk Debian's library ends the process when it writes to its log a second time.
+TEST_F(DiskStoreTest, RocksDbWritesNoLogOfItsOwn) {
+  const auto store = Open();
+  ASSERT_NE(store, nullptr);
+  Put(*store, 1);
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_FALSE(fs::exists(folder_ / "LOG"));
+  EXPECT_FALSE(Tables().empty()) << "this is the folder";
+}
+
 TEST_F(DiskStoreTest, AnUnknownKeyIsNotFound) {
   const auto store = Open();
   ASSERT_NE(store, nullptr);
