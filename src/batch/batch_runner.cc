@@ -253,10 +253,6 @@ Status BatchRunner::Count() {
   return Status();
 }
 
-int BatchRunner::MostInFlight() const {
-  return is_busy_ && is_busy_() ? 1 : options_.max_in_flight;
-}
-
 Status BatchRunner::Look() {
   HEARTH_TRY(Renew());
   HEARTH_TRY(TakeAnswers());
@@ -268,12 +264,13 @@ Status BatchRunner::Look() {
     if (batch.status == "validating") HEARTH_TRY(Validate(batch));
   }
   std::erase_if(batches, [](const BatchRow& batch) { return batch.status == "validating"; });
+  const int most = is_busy_ && is_busy_() ? 1 : options_.max_in_flight;
   // A line of each in turn, so that a small job is not behind a large one.
   bool has_begun = true;
   while (has_begun) {
     has_begun = false;
     for (const BatchRow& batch : batches) {
-      if (num_running_ >= MostInFlight()) break;
+      if (num_running_ >= most) break;
       if (batch.status != "in_progress" || now >= batch.expires_s) continue;
       HEARTH_ASSIGN(const bool began, BeginLine(batch, jobs_[batch.id]));
       has_begun |= began;

@@ -74,7 +74,6 @@ class BatchRunner {
   Status TakeAnswers();
   Status Renew();
   Status Count();
-  int MostInFlight() const;
   Status Validate(const BatchRow& batch);
   // Whether there was a line to begin.
   Result<bool> BeginLine(const BatchRow& batch, Job& job);
