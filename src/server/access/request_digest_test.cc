@@ -21,5 +21,29 @@ TEST(RequestDigest, IsTheSameForTheSameAndForNothingElse) {
   EXPECT_EQ(seen.size(), 15u);
 }
 
+std::array<uint64_t, 2> DigestOf(std::string_view body) {
+  auto parsed = ParseJson(body);
+  EXPECT_TRUE(parsed.ok()) << body;
+  return DigestOfJsonRequest("/v1/x", *parsed);
+}
+
+TEST(RequestDigest, IsOfWhatABodySaysNotOfHowItIsWritten) {
+  const auto digest =
+      DigestOf(R"({"model": "m", "n": [1, 2.0, 0.5], "at": {"a": "<é", "b": null}})");
+  EXPECT_EQ(DigestOf(R"({"at":{"b":null,"a":"\u003c\u00e9"},"n":[1.0,2,5e-1],"model":"m"})"),
+            digest);
+  for (const char* other : {R"({"model": "m", "n": [2, 1, 0.5], "at": {"a": "<é", "b": null}})",
+                            R"({"model": "m", "n": [1, 2, 0.5], "at": {"a": "<é", "b": false}})",
+                            R"({"model": "m", "n": [1, 2, "0.5"], "at": {"a": "<é", "b": null}})",
+                            R"({"model": "m", "n": [1, 2, 0.5], "at": {"a": "<é"}, "b": null})"}) {
+    EXPECT_NE(DigestOf(other), digest) << other;
+  }
+  // What would run together without marks between values.
+  EXPECT_NE(DigestOf("[1,23]"), DigestOf("[12,3]"));
+  EXPECT_NE(DigestOf(R"(["a","bc"])"), DigestOf(R"(["ab","c"])"));
+  EXPECT_NE(DigestOf(R"([["a"],"b"])"), DigestOf(R"(["a",["b"]])"));
+  EXPECT_NE(DigestOf("[9007199254740993]"), DigestOf("[9007199254740992]"));
+}
+
 }  // namespace
 }  // namespace hearth

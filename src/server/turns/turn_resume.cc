@@ -84,7 +84,7 @@ ApiStatus TurnService::Impl::FindOrigin(const Arrival& arrival, const Json& body
   const std::string_view last_event = arrival.http.header("last-event-id");
   const std::string_view key = arrival.http.header("idempotency-key");
   if (!reading.read.turn.streams && last_event.empty() && key.empty()) return {};
-  reading.origin.request = DigestOfRequest(arrival.http.path, arrival.http.body);
+  reading.origin.request = DigestOfJsonRequest(arrival.http.path, body);
   const auto says = [&](const char* name, bool flag) {
     const Json* value = body.Find(name);
     return value != nullptr && *value == Json(flag);

@@ -181,6 +181,17 @@ TEST_F(TurnResumeTest, ChoicesGoOnEachOnItsOwn) {
   }
 }
 
+// An endpoint picker writes bodies anew, and is left out while it is gone.
+TEST_F(TurnResumeTest, GoesOnWhenABalancerWroteTheBodyAnew) {
+  Begin();
+  const std::vector<std::string> whole = LongEvents(kAsks[0]);
+  Asked anew = kAsks[0];
+  anew.body = R"({"max_tokens":40,"messages":[{"content":"\u0068i","role":"user"}],"stream":true,)"
+              R"("stream_options":{"include_usage":true}})";
+  EXPECT_EQ(Events(anew, "last-event-id", IdOf(whole.at(1))),
+            std::vector(whole.begin() + 2, whole.end()));
+}
+
 TEST_F(TurnResumeTest, RefusesWhatItCannotSplice) {
   Begin();
   const std::string id = IdOf(LongEvents(kAsks[0]).at(1));
