@@ -52,6 +52,8 @@ class Forward {
   void CountExperts(int layer);
   void DenseFfn(const PackedFfn& ffn);
   Status MoeFfn(int layer, RouterKind kind);
+  void AddExperts();
+  MatmulInput ExpertInputs(const PackedLayer& layer, int rows);
   void RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts);
   Status RunPagedExperts(int layer, std::span<const ExpertPager::Loaded> experts);
   void ExpectExperts(int layer);

@@ -143,19 +143,8 @@ void Forward::SortByExpert(int num_experts) {
 }
 
 // Inputs in the order of their experts: quantised rows, and floats for experts that read those.
-// Rows of results do not depend on what else runs with them, so experts may come in parts.
-void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts) {
-  const int d = spec_.d_model, d_ff = spec_.d_ff_expert, active = spec_.n_active_experts;
-  const auto count_of = [this](int expert) {
-    const auto e = static_cast<size_t>(expert);
-    return expert_begin_[e + 1] - expert_begin_[e];
-  };
-  int rows = 0;
-  batch_begin_.assign(layer.ffn.size(), -1);
-  for (const auto& [expert, ffn] : experts) {
-    batch_begin_[static_cast<size_t>(expert)] = rows;
-    rows += count_of(expert);
-  }
+MatmulInput Forward::ExpertInputs(const PackedLayer& layer, int rows) {
+  const int d = spec_.d_model, active = spec_.n_active_experts;
   const InputNeeds needs = GateNeeds(layer.ffn);
   slot_act_.Shape(rows, d, needs);
   // Where all experts run together their inputs lie where their results will.
@@ -176,13 +165,31 @@ void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::
       }
     }
   });
+  return slot_act_.With(slot_h, Padded(d));
+}
+
+// Rows of results do not depend on what else runs with them, so experts may come in parts.
+void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts) {
+  const int d = spec_.d_model, d_ff = spec_.d_ff_expert;
+  const auto count_of = [this](int expert) {
+    const auto e = static_cast<size_t>(expert);
+    return expert_begin_[e + 1] - expert_begin_[e];
+  };
+  int rows = 0;
+  batch_begin_.assign(layer.ffn.size(), -1);
+  for (const auto& [expert, ffn] : experts) {
+    batch_begin_[static_cast<size_t>(expert)] = rows;
+    rows += count_of(expert);
+  }
   float* gate = Shaped(gate_, rows, Padded(d_ff));
   float* up = Shaped(up_, rows, Padded(d_ff));
-  const MatmulInput inputs = slot_act_.With(slot_h, Padded(d));
+  // All experts of a lone token read the same row: it needs no copies.
+  const bool is_alone = num_tokens_ == 1;
+  const MatmulInput inputs = is_alone ? act_.With(h_.data(), d) : ExpertInputs(layer, rows);
   matmuls_.Clear();
   for (const auto& [expert, ffn] : experts) {
     const int begin = batch_begin_[static_cast<size_t>(expert)];
-    const MatmulInput x = inputs.Rows(begin, count_of(expert));
+    const MatmulInput x = is_alone ? inputs : inputs.Rows(begin, count_of(expert));
     const int64_t at = int64_t{begin} * Padded(d_ff);
     matmuls_.Add({&ffn->gate, x, ffn->gate_bias, gate + at, Padded(d_ff)});
     matmuls_.Add({&ffn->up, x, ffn->up_bias, up + at, Padded(d_ff)});
@@ -249,9 +256,35 @@ void Forward::ExpectExperts(int index) {
   model_.pager()->Expect(index, expected);
 }
 
+// Experts add up in the order they were chosen, then join the residual at once. Other cores wrote
+// most of what is read here, and waiting for it is the whole cost: with few tokens, columns are
+// shared out.
+void Forward::AddExperts() {
+  const int d = spec_.d_model, active = spec_.n_active_experts;
+  const float* down = down_.data();
+  float* sum = Shaped(out_, num_tokens_, Padded(d));
+  const auto add = [&](int t, Range columns) {
+    const int count = columns.end - columns.begin;
+    float* total = sum + int64_t{t} * Padded(d) + columns.begin;
+    std::fill_n(total, count, 0.0f);
+    for (int i = 0; i < active; ++i) {
+      const Choice& choice = choices_[static_cast<size_t>(t * active + i)];
+      kernels_.add_scaled(down + int64_t{choice.slot} * Padded(d) + columns.begin, choice.weight,
+                          count, total);
+    }
+    kernels_.add_scaled(total, 1.0f, count, x_.data() + int64_t{t} * d + columns.begin);
+  };
+  if (num_tokens_ >= pool_.size()) {
+    EachToken([&](int t, int) { add(t, {0, d}); });
+    return;
+  }
+  pool_.Run(d, kPanelRows, [&](Range columns, int) {
+    for (int t = 0; t < num_tokens_; ++t) add(t, columns);
+  });
+}
+
 Status Forward::MoeFfn(int index, RouterKind kind) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
-  const int d = spec_.d_model, active = spec_.n_active_experts;
   Route(layer, kind);
   used_experts_.clear();
   for (size_t e = 0; e < layer.ffn.size(); ++e) {
@@ -259,23 +292,13 @@ Status Forward::MoeFfn(int index, RouterKind kind) {
       used_experts_.push_back({static_cast<int>(e), &layer.ffn[e]});
     }
   }
-  float* down = Shaped(down_, static_cast<int>(choices_.size()), Padded(d));
+  Shaped(down_, static_cast<int>(choices_.size()), Padded(spec_.d_model));
   if (model_.pager() == nullptr) {
     RunExperts(layer, used_experts_);
   } else {
     HEARTH_TRY(RunPagedExperts(index, used_experts_));
   }
-  // Experts add up in the order they were chosen, then join the residual at once.
-  float* sum = Shaped(out_, num_tokens_, Padded(d));
-  EachToken([&](int t, int) {
-    float* total = sum + int64_t{t} * Padded(d);
-    std::fill_n(total, d, 0.0f);
-    for (int i = 0; i < active; ++i) {
-      const Choice& choice = choices_[static_cast<size_t>(t * active + i)];
-      kernels_.add_scaled(down + int64_t{choice.slot} * Padded(d), choice.weight, d, total);
-    }
-    kernels_.add_scaled(total, 1.0f, d, &x_[static_cast<size_t>(t) * static_cast<size_t>(d)]);
-  });
+  AddExperts();
   if (model_.pager() != nullptr) ExpectExperts(index + 1);
   return Status();
 }

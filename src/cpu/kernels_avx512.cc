@@ -40,12 +40,33 @@ void SplitStrip(const float* values, int n, float inverse, int8_t* hi, int8_t* l
   }
 }
 
+// Sums of four neighbouring bytes each, for two blocks of 32.
+__m512i QuadSums(const int8_t* values) {
+  return _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1),
+                             _mm512_loadu_si512(values));
+}
+
+// Sums of eight blocks: lanes of four vectors are added until each lane is a block's.
+void EightBlockSums(const int8_t* values, int32_t* sums) {
+  const __m512i a = QuadSums(values), b = QuadSums(values + 64);
+  const __m512i c = QuadSums(values + 128), d = QuadSums(values + 192);
+  const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+  const __m512i all =
+      _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  // Quarters 0 and 1 hold the even blocks, 2 and 3 the odd ones.
+  const __m512i both = _mm512_add_epi32(all, _mm512_shuffle_i32x4(all, all, 0xb1));
+  const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums),
+                      _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, both)));
+}
+
 // Sums of 32 neighbours each; blocks come in pairs.
 void BlockSums(const int8_t* values, int num_blocks, int32_t* sums) {
-  const __m512i ones = _mm512_set1_epi8(1);
-  for (int b = 0; b < num_blocks; b += 2) {
-    const __m512i two = _mm512_loadu_si512(values + b * kQuantBlock);
-    const __m512i quads = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, two);
+  int b = 0;
+  for (; b + 8 <= num_blocks; b += 8) EightBlockSums(values + b * kQuantBlock, sums + b);
+  for (; b < num_blocks; b += 2) {
+    const __m512i quads = QuadSums(values + b * kQuantBlock);
     sums[b] = _mm512_mask_reduce_add_epi32(0x00ff, quads);
     sums[b + 1] = _mm512_mask_reduce_add_epi32(0xff00, quads);
   }

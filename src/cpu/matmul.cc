@@ -53,43 +53,45 @@ void Matmuls::RunOne(const MatmulJob& job) {
   Run();
 }
 
+// Once for a loop: workers take hundreds of small pieces of it.
+void Matmuls::AddParts(const MatmulJob& job, int node, int& num_units) {
+  const Range panels = NodePanels(job, pool_.plan(), node);
+  if (panels.begin == panels.end) return;
+  const Blocks blocks = BlocksOf(job);
+  for (int b = 0; b < blocks.count; ++b) {
+    const int first = b * blocks.rows;
+    Part part{PartOn(*job.w, node), job, num_units, panels.begin};
+    if (blocks.count > 1) part.job.x = job.x.Rows(first, std::min(blocks.rows, job.x.m - first));
+    part.job.y += first * job.y_stride;
+    parts_.push_back(part);
+    num_units += panels.end - panels.begin;
+  }
+}
+
 void Matmuls::Run() {
   scratch_.resize(static_cast<size_t>(pool_.size()));
-  const WorkerPlan& plan = pool_.plan();
   int num_units = 0, most_rows = 0;
   ends_.clear();
-  for (int node = 0; node < plan.num_nodes(); ++node) {
-    for (const MatmulJob& job : jobs_) {
-      const Range panels = NodePanels(job, plan, node);
-      num_units += BlocksOf(job).count * (panels.end - panels.begin);
-      most_rows = std::max(most_rows, job.x.m);
-    }
+  parts_.clear();
+  for (int node = 0; node < pool_.plan().num_nodes(); ++node) {
+    for (const MatmulJob& job : jobs_) AddParts(job, node, num_units);
     ends_.push_back(num_units);
   }
+  for (const MatmulJob& job : jobs_) most_rows = std::max(most_rows, job.x.m);
+  for (Part& part : parts_) part.job.w = &part.w;  // parts_ grows no more
   pool_.RunByNode(ends_, GrainOf(most_rows, num_units, pool_.size()),
                   [&](Range units, int worker) { DoUnits(units, worker); });
 }
 
 void Matmuls::DoUnits(Range units, int worker) {
-  const auto node = std::upper_bound(ends_.begin(), ends_.end(), units.begin) - ends_.begin();
-  int before = node > 0 ? ends_[static_cast<size_t>(node - 1)] : 0;  // units of earlier jobs
-  for (const MatmulJob& job : jobs_) {
-    if (before >= units.end) break;
-    const Range panels = NodePanels(job, pool_.plan(), static_cast<int>(node));
-    const int count = panels.end - panels.begin;
-    const Blocks blocks = BlocksOf(job);
-    const PackedMatrix w = PartOn(*job.w, static_cast<int>(node));
-    for (int b = 0; b < blocks.count; ++b, before += count) {
-      const int begin = std::max(units.begin - before, 0);
-      const int end = std::min(units.end - before, count);
-      if (begin >= end) continue;
-      const int first = b * blocks.rows;
-      MatmulJob part = job;
-      part.w = &w;
-      part.x = job.x.Rows(first, std::min(blocks.rows, job.x.m - first));
-      part.y += first * job.y_stride;
-      Do(part, panels.begin + begin, panels.begin + end, worker);
-    }
+  auto part = std::ranges::upper_bound(parts_, units.begin, {}, &Part::first_unit) - 1;
+  while (units.begin < units.end) {
+    const auto next = part + 1;
+    const int end = next == parts_.end() ? units.end : std::min(units.end, next->first_unit);
+    const int skipped = part->first_panel - part->first_unit;
+    Do(part->job, units.begin + skipped, end + skipped, worker);
+    units.begin = end;
+    part = next;
   }
 }
 

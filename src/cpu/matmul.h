@@ -30,7 +30,14 @@ class Matmuls {
   void RunOne(const MatmulJob& job);
 
  private:
-  // Units of work, node by node: a job's rows in blocks, and in each block the node's panels.
+  // Units of work are panels. A part is one node's panels of a job, for one block of its rows.
+  struct Part {
+    PackedMatrix w;
+    MatmulJob job;    // of the block's rows
+    int first_unit;   // of the loop
+    int first_panel;  // of the matrix
+  };
+  void AddParts(const MatmulJob& job, int node, int& num_units);
   void DoUnits(Range units, int worker);
   void Do(const MatmulJob& job, int panel_begin, int panel_end, int worker);
   void DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker);
@@ -38,6 +45,7 @@ class Matmuls {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   std::vector<MatmulJob> jobs_;
+  std::vector<Part> parts_;              // node by node, by ascending unit
   std::vector<int> ends_;                // of each memory node's units
   std::vector<Scratch<float>> scratch_;  // one decoded row and one result row per worker
 };

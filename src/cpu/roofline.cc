@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "platform/isa.h"
 
@@ -48,6 +49,48 @@ double BestPass(ThreadPool& pool, F&& body) {
   return best;
 }
 
+struct alignas(64) Line {
+  std::atomic<int> round{0};
+};
+
+// Mean seconds in which this thread has seen so many lines that another thread wrote.
+double SecondsToLook(ThreadPool& pool, int num_lines) {
+  constexpr int kRounds = 2000, kLast = -1;
+  constexpr int64_t kPatience = 100'000'000;  // nanoseconds: a busy machine ends the rounds early
+  std::vector<Line> lines(static_cast<size_t>(num_lines));
+  Line asked, done;
+  int64_t total = 0;
+  int rounds = 0;
+  const auto answer = [&] {
+    for (int round = 0, seen = 0; (round = asked.round.load()) != kLast; seen = round) {
+      if (round == seen) {
+        _mm_pause();
+        continue;
+      }
+      for (Line& line : lines) line.round.store(round, std::memory_order_release);
+      done.round.store(round, std::memory_order_release);
+    }
+  };
+  const auto look = [&] {
+    const int64_t began = SteadyNanoseconds();
+    while (rounds < kRounds && SteadyNanoseconds() - began < kPatience) {
+      asked.round.store(++rounds);
+      while (done.round.load() != rounds) _mm_pause();
+      const int64_t start = SteadyNanoseconds();
+      for (const Line& line : lines) {
+        while (line.round.load() != rounds) _mm_pause();
+      }
+      total += SteadyNanoseconds() - start;
+    }
+    asked.round.store(kLast);
+  };
+  pool.Run(pool.size(), 1, [&](Range range, int) {
+    if (range.begin == 0) look();
+    if (range.begin == 1) answer();
+  });
+  return 1e-9 * static_cast<double>(total) / rounds;
+}
+
 }  // namespace
 
 Result<Rooflines> Rooflines::Make(int num_threads) {
@@ -85,6 +128,18 @@ double Rooflines::LoopSeconds() {
     best = pass == 0 ? seconds : std::min(best, seconds);
   }
   return best;
+}
+
+double Rooflines::LookSeconds() {
+  if (pool_->size() < 2) return 0;
+  constexpr int kFew = 1, kMany = 16;
+  double few = 0, many = 0;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const double now_few = SecondsToLook(*pool_, kFew), now_many = SecondsToLook(*pool_, kMany);
+    few = pass == 0 ? now_few : std::min(few, now_few);
+    many = pass == 0 ? now_many : std::min(many, now_many);
+  }
+  return std::max(0.0, many - few) / (kMany - kFew);
 }
 
 std::optional<double> Rooflines::VnniOpsPerSecond() {

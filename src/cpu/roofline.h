@@ -38,6 +38,9 @@ class Rooflines {
   // Of a loop over all threads in which nobody has anything to do: what each loop of a step costs
   // beyond its work.
   double LoopSeconds();
+  // What each further thread adds to that: the caller looks at one more line that another core has
+  // just written. 0 with one thread.
+  double LookSeconds();
   // Absent when this machine lacks the instructions.
   std::optional<double> VnniOpsPerSecond();
   std::optional<double> AmxOpsPerSecond();

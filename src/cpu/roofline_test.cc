@@ -76,5 +76,17 @@ TEST(Roofline, MeasuresWhatTheMachineHas) {
   EXPECT_EQ(rooflines->AmxOpsPerSecond().has_value(), BestIsa() >= Isa::kAmx);
 }
 
+// A line comes from another core in less than a microsecond, however far that is.
+TEST(Roofline, LooksTakeTime) {
+  auto one = Rooflines::Make(1);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->LookSeconds(), 0);
+  auto two = Rooflines::Make(2);
+  ASSERT_TRUE(two.ok());
+  const double seconds = two->LookSeconds();
+  EXPECT_GE(seconds, 0);
+  EXPECT_LT(seconds, 1e-3);
+}
+
 }  // namespace
 }  // namespace hearth

@@ -30,8 +30,8 @@ Split SplitOf(const CaseTime& decode) {
 }  // namespace
 
 // Projections, attention and its output; gate with up, down; experts also have a router and
-// activations of several rows.
-int LoopsPerStep(int layers, int n_experts) { return (n_experts > 0 ? 7 : 5) * layers + 1; }
+// activations of several rows, and are added up.
+int LoopsPerStep(int layers, int n_experts) { return (n_experts > 0 ? 8 : 5) * layers + 1; }
 
 Headline HeadlineOf(const ModelTimes& here, const ModelTimes& there, const MachineRates& rates,
                     const LoopCost& loop, int loops_per_step) {
@@ -41,9 +41,8 @@ Headline HeadlineOf(const ModelTimes& here, const ModelTimes& there, const Machi
   out.read_share =
       std::min(1.0, measured.bytes / (measured.products * std::max(1.0, here.stream_here)));
   out.serial_s = moved.rest;
-  const double more = static_cast<double>(rates.threads - 1) / std::max(1, loop.threads - 1);
   // What was measured already holds the loop ends of the threads here.
-  out.loops_s = loops_per_step * loop.seconds * std::max(0.0, more - 1);
+  out.loops_s = loops_per_step * loop.look_seconds * std::max(0, rates.threads - loop.threads);
   const double fixed = out.serial_s + out.loops_s;
   const double left = 1 / out.wanted - fixed;
   out.least_stream = left > 0 ? out.bytes / (out.read_share * left) : 0;

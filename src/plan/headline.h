@@ -12,8 +12,9 @@ inline constexpr double kHeadlineRate = 30;  // tokens per second: faster than m
 
 // The end of a loop over the threads, measured here.
 struct LoopCost {
-  double seconds = 0;  // of an empty loop
-  int threads = 1;     // that it ran on
+  double seconds = 0;       // of an empty loop
+  int threads = 1;          // that it ran on
+  double look_seconds = 0;  // that each further thread adds
 };
 
 struct Headline {
@@ -28,7 +29,7 @@ struct Headline {
 };
 
 // `there` are the times on the machine in question, `here` those that were measured. The time of a
-// loop's end grows with the number of workers that the caller looks after.
+// loop's end grows by one look of the caller for each further thread.
 Headline HeadlineOf(const ModelTimes& here, const ModelTimes& there, const MachineRates& rates,
                     const LoopCost& loop, int loops_per_step);
 
