@@ -15,4 +15,7 @@ inline std::string LowerAscii(std::string_view text) {
   return out;
 }
 
+// Below the space, and DEL.
+constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
+
 }  // namespace hearth

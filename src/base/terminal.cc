@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 
+#include "base/ascii.h"
 #include "base/result.h"
 
 namespace hearth {
@@ -11,7 +12,7 @@ std::string ForTerminal(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const bool is_control = (byte < 0x20 && text[i] != '\n' && text[i] != '\t') || byte == 0x7f;
+    const bool is_control = IsControl(text[i]) && text[i] != '\n' && text[i] != '\t';
     // U+0080 to U+009F, which some terminals obey as well, is C2 80 to C2 9F.
     const bool is_c1 =
         byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;

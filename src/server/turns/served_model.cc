@@ -106,8 +106,7 @@ Status CheckServedName(const std::string& name) {
     return Error(Code::kInvalid, "the model name %s has %zu bytes; the limit is %zu",
                  Quoted(name.substr(0, kMaxShown)).c_str(), name.size(), kMaxNameBytes);
   }
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
-  if (std::any_of(name.begin(), name.end(), is_control)) {
+  if (std::any_of(name.begin(), name.end(), IsControl)) {
     return Error(Code::kInvalid, "the model name %s contains control characters",
                  Quoted(name).c_str());
   }

@@ -20,8 +20,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") + 1 - first);
 }
 
-bool IsControl(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
-
 // A value of `a; name="value"; other=value`; quotes may hide `\"`.
 std::string Parameter(std::string_view header, std::string_view wanted) {
   size_t at = header.find(';');
@@ -53,7 +51,8 @@ Status ReadHead(std::string_view head, FormPart& part) {
     const std::string_view line = head.substr(0, end);
     head.remove_prefix(std::min(end + 2, head.size()));
     // A backslash in quotes could otherwise bring a line's end into a file's name.
-    if (std::ranges::any_of(line, IsControl)) return Malformed("a control character in a head");
+    const auto is_refused = [](char c) { return IsControl(c) && c != '\t'; };
+    if (std::ranges::any_of(line, is_refused)) return Malformed("a control character in a head");
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) return Malformed("a header without a colon");
     const std::string name = LowerAscii(line.substr(0, colon));
