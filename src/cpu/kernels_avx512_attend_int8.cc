@@ -21,12 +21,14 @@ namespace {
 
 #include "cpu/avx512_attend_rows.inl"
 
-// Bytes of a row's weights, high and low ones, not a power of two apart.
+// Bytes of a row's query and of its weights, first the high ones, then the low ones; rows are not a
+// power of two apart.
+constexpr int kQueryStride = 2 * kMaxHeadDim + kLine;
 constexpr int kWeightStride = 2 * kSpan + kLine;
 
 struct Work : Rows {
   int dims;                  // of a head in a block
-  int8_t* queries;           // [rows][high, low][dims]
+  int8_t* queries;           // [rows][high, low][kMaxHeadDim] with kQueryStride
   int32_t* q_zero;           // [rows]: what keys that are stored plus kInt8KeyZero add to a product
   float* q_scale;            // [rows]
   float *k_scale, *v_scale;  // [kSpan]: the keys' already times the attention's scale
@@ -44,10 +46,18 @@ void Place(const AttendArgs& a, Work& w) {
   w.q_zero = reinterpret_cast<int32_t*>(w.q_scale + kAttendRows);
   w.weights = reinterpret_cast<uint8_t*>(w.q_zero + kAttendRows);
   w.queries = reinterpret_cast<int8_t*>(w.weights + kTile * kWeightStride);
-  Place(a, reinterpret_cast<float*>(w.queries + kAttendRows * 2 * w.dims), static_cast<Rows&>(w));
+  Place(a, reinterpret_cast<float*>(w.queries + kAttendRows * kQueryStride), static_cast<Rows&>(w));
 }
 static_assert(kAttendScratch >= kTile * (kScoreStride + 1 + kWeightStride / 4) + 2 * kSpan +
-                                    kAttendRows * (2 + kMaxHeadDim / 2 + 2 * kMaxHeadDim + 4));
+                                    kAttendRows * (2 + kQueryStride / 4 + 2 * kMaxHeadDim + 4));
+
+// Sixteen sums. As __m512i, whose lanes are of 64 bits, g++ 12 copies each of them from register to
+// register around every addition.
+using Sums = int32_t __attribute__((vector_size(64)));
+inline Sums AddFours(Sums sum, __m512i u8, __m512i s8) {
+  return reinterpret_cast<Sums>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), u8, s8));
+}
+inline __m512 FloatOf(Sums sums) { return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(sums)); }
 
 // Four bytes in every lane.
 inline __m512i Fours(const void* at) {
@@ -59,7 +69,7 @@ inline __m512i Fours(const void* at) {
 // One query to whole numbers, as the definition's ToWhole does.
 void QuantiseRow(const Work& w, int row) {
   const float* q = w.q[row];
-  int8_t *hi = w.queries + row * 2 * w.dims, *lo = hi + w.dims;
+  int8_t *hi = w.queries + row * kQueryStride, *lo = hi + kMaxHeadDim;
   __m512i top = _mm512_setzero_si512(), sum = _mm512_setzero_si512();
   for (int i = 0; i < w.d_head; i += 16) {
     const __m512i bits = _mm512_maskz_loadu_epi32(FirstLanes(w.d_head - i), q + i);
@@ -83,45 +93,48 @@ void QuantiseRow(const Work& w, int row) {
   w.q_scale[row] = finite ? largest / kActMax : FloatOf(0x7fc00000u);
 }
 
-// Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used. Memory
-// is asked for the same blocks' values.
+// Adds the products of one half of the queries, and asks memory for half of the blocks' values.
+template <int kHalf, int kRows, int kBlocks>
+[[gnu::always_inline]] inline void AddKeys(const Work& w, const Head<int8_t>* heads, int row,
+                                           Sums (&sum)[kRows][kBlocks]) {
+  const int8_t* queries = w.queries + row * kQueryStride + kHalf * kMaxHeadDim;
+  const int8_t *keys[kBlocks], *wanted[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) keys[b] = heads[b].k, wanted[b] = heads[b].v;
+#pragma GCC unroll 2
+  for (int d = 0; d < w.dims; d += 4) {
+    __m512i k[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      k[b] = _mm512_loadu_si512(keys[b] + d * kBlockTokens);
+      if (b % 2 == kHalf) Prefetch(wanted[b] + d * kBlockTokens);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i four = Fours(queries + r * kQueryStride + d);
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) sum[r][b] = AddFours(sum[r][b], k[b], four);
+    }
+  }
+}
+
+// Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used.
 template <int kRows, int kBlocks>
 void Scores(const Work& w, const Span<int8_t>& span, int row, int block) {
-  const int8_t* queries = w.queries + row * 2 * w.dims;
   const Head<int8_t>* heads = span.heads + block;
-  __m512i sum[kRows][kBlocks];
+  Sums sum[kRows][kBlocks];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum[r][b] = _mm512_setzero_si512();
+    for (int b = 0; b < kBlocks; ++b) sum[r][b] = Sums{};
   }
-  for (int half = 0; half < 2; ++half, queries += w.dims) {
-    for (int d = 0; d < w.dims; d += 4) {
-      __m512i k[kBlocks];
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        k[b] = _mm512_loadu_si512(heads[b].k + d * kBlockTokens);
-        if (b % 2 == half) Prefetch(heads[b].v + d * kBlockTokens);
-      }
+  AddKeys<0>(w, heads, row, sum);
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i query = Fours(queries + r * 2 * w.dims + d);
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-        for (int b = 0; b < kBlocks; ++b) {
-          sum[r][b] = _mm512_dpbusd_epi32(sum[r][b], k[b], query);
-        }
-      }
-    }
-    if (half == 1) break;
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const __m512i zero = _mm512_set1_epi32(w.q_zero[row + r]);
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        sum[r][b] = _mm512_sub_epi32(_mm512_slli_epi32(sum[r][b], 8), zero);
-      }
-    }
+    for (int b = 0; b < kBlocks; ++b) sum[r][b] = (sum[r][b] << 8) - w.q_zero[row + r];
   }
+  AddKeys<1>(w, heads, row, sum);
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     const int at = (block + b) * kBlockTokens;
@@ -129,7 +142,7 @@ void Scores(const Work& w, const Span<int8_t>& span, int row, int block) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m512 q_scale = _mm512_set1_ps(w.q_scale[row + r]);
-      const __m512 dot = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r][b]), q_scale);
+      const __m512 dot = _mm512_mul_ps(FloatOf(sum[r][b]), q_scale);
       _mm512_storeu_ps(w.scores + r * kScoreStride + at, _mm512_mul_ps(dot, k_scale));
     }
   }
@@ -195,54 +208,62 @@ void Weigh(const Work& w, int row, int r0, int block_begin, int block_end, const
   }
 }
 
-// kVectors * 16 dimensions of the span's values. Memory is asked for the same share of the next
-// span's keys.
+// Adds the products of one half of the weights, and asks memory for half of the same share of the
+// next span's keys.
+template <int kHalf, int kRows, int kVectors>
+[[gnu::always_inline]] inline void AddValues(const Work& w, const Span<int8_t>& span, int dim,
+                                             int block_begin, int block_end,
+                                             Sums (&sum)[kRows][kVectors]) {
+  const uint8_t* weights = w.weights + kHalf * kSpan + block_begin * kBlockTokens;
+  const int64_t stride = w.dims * 4;
+  const int64_t share = (dim + kHalf * kVectors * 8) * kBlockTokens;
+  for (int b = block_begin; b < block_end; ++b) {
+    const int8_t* values = span.heads[b].v + dim * 4;
+    const int8_t* next = span.heads[span.num_blocks + b].k + share;
+    for (int j = 0; j < kBlockTokens; j += 4) {
+      __m512i v[kVectors];
+#pragma GCC unroll 4
+      for (int i = 0; i < kVectors; ++i) {
+        v[i] = _mm512_loadu_si512(values + i * kLine);
+        if (i % 2 == 0) Prefetch(next + i / 2 * kLine);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i four = Fours(weights + r * kWeightStride);
+#pragma GCC unroll 4
+        for (int i = 0; i < kVectors; ++i) sum[r][i] = AddFours(sum[r][i], four, v[i]);
+      }
+      weights += 4;
+      values += stride;
+      next += (kVectors + 1) / 2 * kLine;
+    }
+  }
+}
+
+// kVectors * 16 dimensions of the span's values.
 template <int kRows, int kVectors>
 void Values(const Work& w, const Span<int8_t>& span, int row, int dim, int block_begin,
             int block_end) {
-  const uint8_t* weights = w.weights;
-  __m512i sum[kRows][kVectors];
+  Sums sum[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_setzero_si512();
+    for (int i = 0; i < kVectors; ++i) sum[r][i] = Sums{};
   }
-  for (int half = 0; half < 2; ++half, weights += kSpan) {
-    for (int b = block_begin; b < block_end; ++b) {
-      const int8_t* values = span.heads[b].v + dim * 4;
-      const int8_t* next = span.heads[span.num_blocks + b].k + (dim + half * kVectors * 8) * 16;
-#pragma GCC unroll 4
-      for (int j = 0; j < kBlockTokens; j += 4, values += w.dims * 4) {
-        __m512i v[kVectors];
-#pragma GCC unroll 4
-        for (int i = 0; i < kVectors; ++i) {
-          v[i] = _mm512_loadu_si512(values + i * kLine);
-          if (i % 2 == 0) Prefetch(next + (j * kVectors / 8 + i / 2) * kLine);
-        }
+  AddValues<0>(w, span, dim, block_begin, block_end, sum);
 #pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const __m512i weight = Fours(weights + r * kWeightStride + b * kBlockTokens + j);
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-          for (int i = 0; i < kVectors; ++i) {
-            sum[r][i] = _mm512_dpbusd_epi32(sum[r][i], weight, v[i]);
-          }
-        }
-      }
-    }
-    if (half == 1) break;
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kVectors; ++i) sum[r][i] = _mm512_slli_epi32(sum[r][i], 8);
-    }
+    for (int i = 0; i < kVectors; ++i) sum[r][i] = sum[r][i] << 8;
   }
+  AddValues<1>(w, span, dim, block_begin, block_end, sum);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const __m512 scale = _mm512_set1_ps(w.weight_scale[r]);
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) {
       _mm512_storeu_ps(w.value + (row + r) * w.padded + dim + i * 16,
-                       _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r][i]), scale));
+                       _mm512_mul_ps(FloatOf(sum[r][i]), scale));
     }
   }
 }
