@@ -161,20 +161,26 @@ void WriteHead(const float* k, const float* v, int n, int lane, uint8_t* at, int
 }  // namespace
 
 template <class Number>
-void KvMemory::WriteAs(int layer, int block, int position, const float* k, const float* v) {
+void KvMemory::WriteAs(int layer, int block, int position, Heads heads, const float* k,
+                       const float* v) {
   const Layer& where = layers_[static_cast<size_t>(layer)];
   const int lane = position % kBlockTokens;
   uint8_t* at = pool(where.group) + block * layout_.group(where.group).block_bytes + where.offset;
   Number codes[kMaxHeadDim];
-  for (int head = 0; head < n_kv_heads_; ++head) {
-    WriteHead(k + head * d_head_, v + head * d_head_, d_head_, lane, at, codes);
-    at += KvHeadBytes(d_head_, sizeof(Number));
+  for (int head = heads.begin; head < heads.end; ++head) {
+    WriteHead(k + head * d_head_, v + head * d_head_, d_head_, lane,
+              at + head * KvHeadBytes(d_head_, sizeof(Number)), codes);
   }
 }
 
+void KvMemory::Write(int layer, int block, int position, Heads heads, const float* k,
+                     const float* v) {
+  if (layout_.code == KvCode::kInt8) return WriteAs<int8_t>(layer, block, position, heads, k, v);
+  WriteAs<int16_t>(layer, block, position, heads, k, v);
+}
+
 void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
-  if (layout_.code == KvCode::kInt8) return WriteAs<int8_t>(layer, block, position, k, v);
-  WriteAs<int16_t>(layer, block, position, k, v);
+  Write(layer, block, position, {0, n_kv_heads_}, k, v);
 }
 
 }  // namespace hearth
