@@ -37,7 +37,7 @@ void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int
     }
     return;
   }
-  // The heads of a piece one after the other: they share pages.
+  // The heads of a piece one after the other: they lie side by side.
   for (int s = begin; s < end; s += each) {
     for (int head = 0; head < common.n_kv_heads; ++head) {
       tasks_.push_back({index, 0, slice.count, head, s, std::min(s + each, end), num_parts_});
