@@ -242,7 +242,11 @@ void FindSpan(const AttendArgs& a, const Rows& w, int s, SpanPlace& span) {
 template <class Code>
 void FindHeads(const AttendArgs& a, const Rows& w, int kv_head, Span<Code>& span) {
   const int next_head = kv_head + 1 < a.n_kv_heads ? kv_head + 1 : kv_head;
-  const int last = LastPosition(w), start = FirstVisible(a, w.first_position);
+  int last = LastPosition(w), start = FirstVisible(a, w.first_position);
+  if (a.parts != nullptr) {  // the call takes these spans alone
+    if (last >= a.span_end * kSpan) last = a.span_end * kSpan - 1;
+    if (start < a.span_begin * kSpan) start = a.span_begin * kSpan;
+  }
   int block = span.base / kBlockTokens, head = kv_head;
   for (int i = 0; i < span.num_blocks + kSpanBlocks; ++i) {
     span.heads[i] = HeadOf<Code>(a, block, head);
