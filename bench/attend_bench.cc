@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of gpt-oss's shape (64 heads, 8 KV heads of 64) on all threads, beside a plain read of
-// the same memory and the most multiply-adds a second. Interleaved rounds; the best of each by the
-// processor time of all threads and by the wall clock: attend_bench [ROUNDS [PART OF A CASE'S
-// NAME]]
+// Attention of gpt-oss's shape (64 heads, 8 KV heads of 64) over int16 and int8 on all threads,
+// beside a plain read of the same memory and the most multiply-adds a second. Interleaved rounds;
+// the best of each by the processor time of all threads and by the wall clock: attend_bench [ROUNDS
+// [PART OF A CASE'S NAME]]
 #include <time.h>
 
 #include <algorithm>
@@ -28,9 +28,7 @@ namespace hearth {
 namespace {
 
 constexpr int kHeads = 64, kKvHeads = 8, kHeadDim = 64, kLayers = 12;
-constexpr int64_t kLayerBytes = kKvHeads * KvHeadBytes(kHeadDim);
-constexpr int64_t kBlockBytes = kLayers * kLayerBytes;
-constexpr int kPoolBlocks = 2304;  // 890 MiB, three times the last-level cache seen so far
+constexpr int kPoolBlocks = 2304;  // 890 MiB of int16, three times the last-level cache seen so far
 
 struct Case {
   const char* name;
@@ -57,20 +55,17 @@ int64_t ThreadNanoseconds() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
-void TimedAttend(const AttendArgs& args, int kv_begin, int kv_end) {
+template <AttendKernel KernelTable::* kKernel>
+void Timed(const AttendArgs& args, int kv_begin, int kv_end) {
   const int64_t start = ThreadNanoseconds();
-  measured->attend(args, kv_begin, kv_end);
-  nanoseconds += ThreadNanoseconds() - start;
-}
-void TimedMerge(const AttendArgs& args, int kv_begin, int kv_end) {
-  const int64_t start = ThreadNanoseconds();
-  measured->merge_spans(args, kv_begin, kv_end);
+  (measured->*kKernel)(args, kv_begin, kv_end);
   nanoseconds += ThreadNanoseconds() - start;
 }
 
 struct Candidate {
   std::string name;
   KernelTable kernels;
+  KvCode code;
 };
 struct Times {
   double processor = 1e9, wall = 1e9;  // seconds; the processor's as if shared evenly
@@ -87,10 +82,12 @@ double NumPositions(const Case& c) {  // summed over tokens
 
 class Rig {
  public:
-  Rig() : pool_(2), timed_(ScalarKernels()) {
-    timed_.attend = TimedAttend;
-    timed_.merge_spans = TimedMerge;
-    auto made = LargeBuffer::Make(static_cast<size_t>(kPoolBlocks * kBlockBytes));
+  Rig(ThreadPool& pool, KvCode code)
+      : pool_(pool), code_bytes_(code == KvCode::kInt8 ? 1 : 2), run_(timed_, pool, code) {
+    timed_.attend = Timed<&KernelTable::attend>;
+    timed_.attend_int8 = Timed<&KernelTable::attend_int8>;
+    timed_.merge_spans = Timed<&KernelTable::merge_spans>;
+    auto made = LargeBuffer::Make(static_cast<size_t>(kPoolBlocks * block_bytes()));
     HEARTH_CHECK(made.ok());
     memory_ = std::make_unique<LargeBuffer>(*std::move(made));
     bytes_ = reinterpret_cast<uint8_t*>(memory_->bytes().data());
@@ -102,6 +99,9 @@ class Rig {
     for (size_t i = 0; i < q_.size(); ++i) q_[i] = static_cast<float>(i * 37 % 101) * 0.02f - 1.0f;
     out_.resize(q_.size());
   }
+
+  int64_t layer_bytes() const { return kKvHeads * KvHeadBytes(kHeadDim, code_bytes_); }
+  int64_t block_bytes() const { return kLayers * layer_bytes(); }
 
   void Measure(const Case& c, const Candidate& candidate, Times& best) {
     measured = &candidate.kernels;
@@ -119,16 +119,17 @@ class Rig {
 
  private:
   void Fill(int block) {
-    uint8_t* at = bytes_ + block * kBlockBytes;
+    uint8_t* at = bytes_ + block * block_bytes();
+    const int num_code_bytes = 2 * kBlockTokens * kHeadDim * code_bytes_;
     uint64_t seed = static_cast<uint64_t>(block) + 1;
-    for (int i = 0; i < kLayers * kKvHeads; ++i, at += KvHeadBytes(kHeadDim)) {
-      auto* codes = reinterpret_cast<int16_t*>(at);
-      for (int j = 0; j < 2 * kBlockTokens * kHeadDim; ++j) {
+    for (int i = 0; i < kLayers * kKvHeads; ++i, at += KvHeadBytes(kHeadDim, code_bytes_)) {
+      for (int j = 0; j < num_code_bytes; j += 2) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        codes[j] = static_cast<int16_t>(seed >> 48);
+        const auto bits = static_cast<uint16_t>(seed >> 48);
+        std::memcpy(at + j, &bits, sizeof bits);
       }
-      auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * kHeadDim);
-      std::fill_n(scales, 2 * kBlockTokens, 1e-5f);
+      auto* scales = reinterpret_cast<float*>(at + num_code_bytes);
+      std::fill_n(scales, 2 * kBlockTokens, code_bytes_ == 1 ? 2.5e-3f : 1e-5f);
     }
   }
   // Blocks of a sequence lie scattered, as they do in a server that has run for a while.
@@ -146,8 +147,8 @@ class Rig {
     common.pool = bytes_;
     common.sinks = sinks_.data();
     common.q_stride = kHeads * kHeadDim;
-    common.block_bytes = kBlockBytes;
-    common.layer_offset = layer * kLayerBytes;
+    common.block_bytes = block_bytes();
+    common.layer_offset = layer * layer_bytes();
     common.window = c.window;
     common.n_heads = kHeads;
     common.n_kv_heads = kKvHeads;
@@ -157,9 +158,10 @@ class Rig {
     run_.Run(common, {&slice, 1});
   }
 
-  ThreadPool pool_;
-  KernelTable timed_;
-  AttendRun run_{timed_, pool_};
+  ThreadPool& pool_;
+  int code_bytes_;
+  KernelTable timed_ = ScalarKernels();
+  AttendRun run_;
   std::unique_ptr<LargeBuffer> memory_;
   uint8_t* bytes_;
   std::vector<float> sinks_, q_, out_;
@@ -167,11 +169,16 @@ class Rig {
 };
 
 void Run(int rounds, const char* only) {
-  Rig rig;
+  ThreadPool pool(2);
+  Rig wide(pool, KvCode::kInt16), narrow(pool, KvCode::kInt8);
+  const auto rig_of = [&](const Candidate& c) -> Rig& {
+    return c.code == KvCode::kInt8 ? narrow : wide;
+  };
   std::vector<Candidate> candidates;
   for (const Isa isa : SupportedIsas()) {
     if (isa == Isa::kAvx2 || isa == Isa::kAvx512Vnni) {
-      candidates.push_back({NameOf(isa), KernelsOf(isa)});
+      candidates.push_back({NameOf(isa), KernelsOf(isa), KvCode::kInt16});
+      candidates.push_back({std::string(NameOf(isa)) + " int8", KernelsOf(isa), KvCode::kInt8});
     }
   }
   auto rooflines = Rooflines::Make(2);
@@ -186,12 +193,12 @@ void Run(int rounds, const char* only) {
     for (size_t i = 0; i < kNumCases; ++i) {
       if (std::strstr(kCases[i].name, only) == nullptr) continue;
       for (size_t k = 0; k < candidates.size(); ++k) {
-        rig.Measure(kCases[i], candidates[k], best[i][k]);
+        rig_of(candidates[k]).Measure(kCases[i], candidates[k], best[i][k]);
       }
     }
   }
   std::printf("stream read %.1f GB/s, multiply-adds %.0f GFLOP/s\n", read * 1e-9, fused * 1e-9);
-  std::printf("%-32s %-8s %9s %9s %8s %6s %8s %6s\n", "per layer, rates by processor time", "",
+  std::printf("%-32s %-15s %9s %9s %8s %6s %8s %6s\n", "per layer, rates by processor time", "",
               "us", "us wall", "GB/s", "read", "GFLOP/s", "peak");
   for (size_t i = 0; i < kNumCases; ++i) {
     const Case& c = kCases[i];
@@ -199,11 +206,11 @@ void Run(int rounds, const char* only) {
     const double layers = static_cast<double>(c.sequences) * c.layers;
     const int from = FirstVisible(c, c.context) / kBlockTokens;
     const int blocks = (c.context + c.tokens + kBlockTokens - 1) / kBlockTokens - from;
-    const double bytes = static_cast<double>(blocks) * static_cast<double>(kLayerBytes);
     for (size_t k = 0; k < candidates.size(); ++k) {
+      const double bytes = static_cast<double>(blocks * rig_of(candidates[k]).layer_bytes());
       const double seconds = best[i][k].processor / layers;
       const double flops = 4.0 * NumPositions(c) * kHeads * kHeadDim;
-      std::printf("%-32s %-8s %9.1f %9.1f %8.2f %5.0f%% %8.1f %5.0f%%\n", c.name,
+      std::printf("%-32s %-15s %9.1f %9.1f %8.2f %5.0f%% %8.1f %5.0f%%\n", c.name,
                   candidates[k].name.c_str(), seconds * 1e6, best[i][k].wall / layers * 1e6,
                   bytes / seconds * 1e-9, 100 * bytes / seconds / read, flops / seconds * 1e-9,
                   100 * flops / seconds / fused);

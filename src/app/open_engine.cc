@@ -22,7 +22,8 @@ uint64_t KeySeed(const KvLayout& layout) {
   std::random_device device;
   std::string secret;
   for (int i = 0; i < 16; ++i) secret += static_cast<char>(device());
-  return ContentSeed({.numerics_version = kNumericsVersion, .layout = layout, .secret = secret});
+  return ContentSeed(
+      {.numerics_version = BlockNumerics(layout.code), .layout = layout, .secret = secret});
 }
 
 }  // namespace

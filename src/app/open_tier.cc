@@ -110,7 +110,7 @@ struct CacheBasis {
 Result<CacheBasis> BasisOf(const CacheFlags& flags, const Model& model, const KvLayout& layout,
                            const CacheDirectory* cache) {
   CacheBasis basis;
-  basis.content.numerics_version = kNumericsVersion;
+  basis.content.numerics_version = BlockNumerics(layout.code);
   basis.content.layout = layout;
   basis.secret = flags.key;
   if (!flags.key.empty()) basis.seal = std::make_shared<RecordSeal>(flags.key);

@@ -37,10 +37,13 @@ void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int
     }
     return;
   }
-  for (int head = 0; head < common.n_kv_heads; ++head) {
-    for (int s = begin; s < end; s += each) {
+  // The heads of a piece one after the other: they lie side by side.
+  for (int s = begin; s < end; s += each) {
+    for (int head = 0; head < common.n_kv_heads; ++head) {
       tasks_.push_back({index, 0, slice.count, head, s, std::min(s + each, end), num_parts_});
     }
+  }
+  for (int head = 0; head < common.n_kv_heads; ++head) {
     merges_.push_back({index, 0, slice.count, head, begin, end, num_parts_});
   }
   num_parts_ += (end - begin) * AttendPartFloats(slice.count, common.n_heads, common.d_head);

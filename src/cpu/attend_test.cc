@@ -8,6 +8,7 @@
 
 #include "cpu/attend_run.h"
 #include "cpu/kernels.h"
+#include "cpu/kv_memory.h"
 #include "testing/kernels.h"
 #include "testing/rounds.h"
 
@@ -20,6 +21,8 @@ using testing::Rng;
 
 class Attend : public testing::KernelsOfIsa {};
 INSTANTIATE_TEST_SUITE_P(All, Attend, ::testing::ValuesIn(testing::kVectorIsas), IsaTestName);
+
+constexpr KvCode kBothCodes[] = {KvCode::kInt16, KvCode::kInt8};
 
 struct Shape {
   int d_head, group, n_kv_heads, count, first_position, window;
@@ -34,9 +37,10 @@ std::string Text(const Shape& s) {
 }
 
 // A sequence's keys and values in two layers' worth of blocks; layer 1 is the one read. They are
-// int16 or int8, which is drawn.
+// int16 or int8, which is drawn where it is not said.
 struct Scene {
-  Scene(const Shape& s, Rng& rng);
+  Scene(const Shape& s, Rng& rng, KvCode kv_code);
+  Scene(const Shape& s, Rng& rng) : Scene(s, rng, rng.OneIn(2) ? KvCode::kInt8 : KvCode::kInt16) {}
   std::vector<float> Run(const KernelTable& table, int kv_begin, int kv_end) const;
   // The same, cut between spans into calls of `spans` each, taken from the last to the first.
   std::vector<float> RunCut(const KernelTable& table, int spans) const;
@@ -45,6 +49,9 @@ struct Scene {
     return code == KvCode::kInt8 ? kernels.attend_int8 : kernels.attend;
   }
   int code_bytes() const { return code == KvCode::kInt8 ? 1 : 2; }
+  int num_code_bytes() const {  // of one KV head in a block
+    return 2 * kBlockTokens * KvDims(shape.d_head, code_bytes()) * code_bytes();
+  }
   // What lies of one KV head in the block of a position.
   uint8_t* HeadAt(int position, int head) {
     const int64_t block = table[static_cast<size_t>(position / kBlockTokens)];
@@ -73,8 +80,7 @@ void WriteHead(uint8_t* at, int num_code_bytes, float largest, int first, int la
   }
 }
 
-Scene::Scene(const Shape& s, Rng& rng)
-    : shape(s), code(rng.OneIn(2) ? KvCode::kInt8 : KvCode::kInt16) {
+Scene::Scene(const Shape& s, Rng& rng, KvCode kv_code) : shape(s), code(kv_code) {
   const int end = s.first_position + s.count, n_heads = s.group * s.n_kv_heads;
   const int begin = s.window > 0 ? std::max(0, s.first_position - s.window + 1) : 0;
   const int num_blocks = (end + kBlockTokens - 1) / kBlockTokens;
@@ -101,7 +107,7 @@ Scene::Scene(const Shape& s, Rng& rng)
     const int first = std::max(begin - b * kBlockTokens, 0);
     const int last = std::min(end - 1 - b * kBlockTokens, kBlockTokens - 1);
     for (int head = 0; head < s.n_kv_heads; ++head) {
-      WriteHead(HeadAt(b * kBlockTokens, head), 2 * kBlockTokens * s.d_head * code_bytes(),
+      WriteHead(HeadAt(b * kBlockTokens, head), num_code_bytes(),
                 code == KvCode::kInt8 ? 127.0f : 32767.0f, first, last, rng);
     }
   }
@@ -191,10 +197,12 @@ TEST_P(Attend, EveryGroupWithManyTokens) {
     for (const int count : {2, 3, 5, 18}) {
       const int first = rng.OneIn(2) ? rng.Int(0, 40) : kSpan - rng.Int(0, 20);
       const int d_head = 8 * rng.Int(1, 5);
-      const Scene scene({d_head, group, 1, count, first, rng.OneIn(3) ? rng.Int(1, 60) : 0, true},
-                        rng);
-      ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
-          << Text(scene.shape);
+      const Shape shape{d_head, group, 1, count, first, rng.OneIn(3) ? rng.Int(1, 60) : 0, true};
+      for (const KvCode code : kBothCodes) {
+        const Scene scene(shape, rng, code);
+        ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
+            << Text(scene.shape);
+      }
     }
   }
 }
@@ -204,11 +212,13 @@ TEST_P(Attend, WindowsShorterThanACall) {
   Rng rng(38);
   for (const int group : {1, 2, 3, 7, 8}) {
     for (const int window : {1, 2, 7, 16, 20}) {
-      const Scene scene(
-          {16, group, 1, 10 + kAttendRows / group, kSpan - rng.Int(0, 12), window, rng.OneIn(2)},
-          rng);
-      ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
-          << Text(scene.shape);
+      for (const KvCode code : kBothCodes) {
+        const Scene scene(
+            {16, group, 1, 10 + kAttendRows / group, kSpan - rng.Int(0, 12), window, rng.OneIn(2)},
+            rng, code);
+        ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 1), scene.Run(table(), 0, 1)), "")
+            << Text(scene.shape);
+      }
     }
   }
 }
@@ -258,26 +268,91 @@ TEST_P(Attend, EveryHeadSize) {
   std::vector<int> sizes = {1, 5, 20, 50, 100, 250};  // odd ones may be slow, not wrong
   for (int d_head = 8; d_head <= kMaxHeadDim; d_head += 8) sizes.push_back(d_head);
   for (const int d_head : sizes) {
-    const Scene scene({d_head, 1 + d_head / 8 % 8, 2, 3, 270, d_head % 16 == 0 ? 0 : 40, true},
-                      rng);
-    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), scene.Run(table(), 0, 2)), "")
-        << Text(scene.shape);
+    for (const KvCode code : kBothCodes) {
+      const Scene scene({d_head, 1 + d_head / 8 % 8, 2, 3, 270, d_head % 16 == 0 ? 0 : 40, true},
+                        rng, code);
+      ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), scene.Run(table(), 0, 2)), "")
+          << Text(scene.shape);
+    }
   }
 }
 
 // How a prompt is cut into calls changes nothing.
 TEST_P(Attend, OneByOneEqualsTogether) {
   Rng rng(33);
-  const Scene scene({64, 8, 2, 18, 245, 128, true}, rng);
-  const std::vector<float> together = scene.Run(table(), 0, 2);
-  for (int t = 0; t < 18; ++t) {
-    Scene one = scene;
-    one.q.assign(scene.q.begin() + t * scene.stride, scene.q.begin() + (t + 1) * scene.stride);
-    one.shape.count = 1;
-    one.shape.first_position += t;
-    const std::vector<float> alone = one.Run(table(), 0, 2);
-    ASSERT_EQ(Difference(together.data() + t * scene.stride, alone.data(), alone.size()), "")
-        << "token " << t;
+  for (const KvCode code : kBothCodes) {
+    const Scene scene({64, 8, 2, 18, 245, 128, true}, rng, code);
+    const std::vector<float> together = scene.Run(table(), 0, 2);
+    for (int t = 0; t < 18; ++t) {
+      Scene one = scene;
+      one.q.assign(scene.q.begin() + t * scene.stride, scene.q.begin() + (t + 1) * scene.stride);
+      one.shape.count = 1;
+      one.shape.first_position += t;
+      const std::vector<float> alone = one.Run(table(), 0, 2);
+      ASSERT_EQ(Difference(together.data() + t * scene.stride, alone.data(), alone.size()), "")
+          << "token " << t;
+    }
+  }
+}
+
+// One head over its codes in doubles, as attention is meant: no spans, no whole numbers.
+std::vector<double> RealAttention(const std::vector<float>& q, const std::vector<float>& k,
+                                  const std::vector<float>& v, int positions) {
+  const size_t n = q.size();
+  std::vector<double> weights, out(n);
+  double sum = 0;
+  for (size_t j = 0; j < static_cast<size_t>(positions); ++j) {
+    double score = 0;
+    for (size_t d = 0; d < n; ++d) score += double{q[d]} * double{k[j * n + d]};
+    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(n))));
+    sum += weights[j];
+  }
+  for (size_t j = 0; j < weights.size(); ++j) {
+    for (size_t d = 0; d < n; ++d) out[d] += weights[j] / sum * double{v[j * n + d]};
+  }
+  return out;
+}
+
+// K and V that int8 holds without a rounding, written by KvMemory: what is left are the roundings
+// of queries and weights to 16 bits.
+TEST_P(Attend, Int8IsNearTheRealNumbers) {
+  Rng rng(39);
+  for (const int d_head : {1, 6, 8, 50, 64, 80, 128, 256}) {
+    const int positions = 300, blocks = (positions + kBlockTokens - 1) / kBlockTokens;
+    ModelSpec spec;
+    spec.n_kv_heads = 1;
+    spec.d_head = d_head;
+    spec.layers.resize(1);
+    auto memory = KvMemory::Make(spec, std::vector<int>{blocks}, KvCode::kInt8);
+    ASSERT_TRUE(memory.ok());
+    std::vector<float> q = rng.Normals(d_head), k, v;
+    for (int j = 0; j < positions; ++j) {
+      for (int d = 0; d < d_head; ++d) {
+        k.push_back(static_cast<float>(d == 0 ? 127 : rng.Int(-127, 127)) / 64.0f);
+        v.push_back(static_cast<float>(d == 0 ? -127 : rng.Int(-127, 127)) / 64.0f);
+      }
+      memory->Write(0, j / kBlockTokens, j, &k[k.size() - static_cast<size_t>(d_head)],
+                    &v[v.size() - static_cast<size_t>(d_head)]);
+    }
+    std::vector<int32_t> blocks_in_order(static_cast<size_t>(blocks));
+    std::iota(blocks_in_order.begin(), blocks_in_order.end(), 0);
+    const std::vector<double> want = RealAttention(q, k, v, positions);
+    for (const KernelTable* kernels : {&ScalarKernels(), &table()}) {
+      std::vector<float> out(q.size()), scratch(kAttendScratch);
+      AttendArgs args{};
+      args.q = q.data();
+      args.out = out.data();
+      args.pool = memory->pool(0);
+      args.table = blocks_in_order.data();
+      args.scratch = scratch.data();
+      args.block_bytes = memory->layout().group(0).block_bytes;
+      args.count = args.n_heads = args.n_kv_heads = 1;
+      args.first_position = positions - 1;
+      args.d_head = d_head;
+      args.scale = 1.0f / std::sqrt(static_cast<float>(d_head));
+      kernels->attend_int8(args, 0, 1);
+      for (size_t d = 0; d < out.size(); ++d) ASSERT_NEAR(double{out[d]}, want[d], 5e-4) << d_head;
+    }
   }
 }
 
@@ -303,7 +378,7 @@ TEST_P(Attend, WhatIsNoNumberStaysWithWhoSawIt) {
     // The newest value of KV head 1, which only the last token sees.
     const int position = shape.first_position + 4;
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    uint8_t* at = scene.HeadAt(position, 1) + 2 * kBlockTokens * 64 * scene.code_bytes();
+    uint8_t* at = scene.HeadAt(position, 1) + scene.num_code_bytes();
     std::memcpy(at + 4 * (position % kBlockTokens + (i % 2 == 0 ? kBlockTokens : 0)), &nan, 4);
     const std::vector<float> spoilt = scene.Run(table(), 0, 2);
     ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, 2), spoilt), "") << Text(shape);

@@ -1,54 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of kernels_avx512_attend.cc that stay in registers: scores, weights and values of a
-// tile of rows. Included inside its unnamed namespace, after avx512_math.inl.
+// tile of rows. Included inside its unnamed namespace, after avx512_attend_rows.inl.
 
-constexpr int kSpanBlocks = kSpan / kBlockTokens;
-constexpr int kTile = 8;      // rows
 constexpr int kBuffered = 8;  // blocks that are widened together
 constexpr int kFewRows = 16;  // up to here each tile widens for itself
 constexpr int kAhead = 2;     // blocks between what is read and what memory is asked for
-constexpr int kLine = 64;     // bytes
-// Scores of a row, not a power of two apart: a tile's rows would share a few sets of the cache.
-constexpr int kScoreStride = kSpan + kBlockTokens;
-
-// Always inline: g++ 12 takes it for a function without effect and drops its calls.
-[[gnu::always_inline]] inline void Prefetch(const void* at) {
-  _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0);
-}
 
 // What K and V are stored as; floats are what they were widened to.
 template <class T>
 constexpr bool kIsCode = sizeof(T) <= 2;
 
-// One KV head of one block.
-template <class Code>
-struct Head {
-  const Code *k, *v;
-  const float *k_scale, *v_scale;
-};
-template <class Code>
-inline Head<Code> HeadOf(const AttendArgs& a, int block, int kv_head) {
-  const uint8_t* at = a.pool + int64_t{a.table[block]} * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
-  const auto* codes = reinterpret_cast<const Code*>(at);
-  const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
-  return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
-}
-
 inline __m512 Widened(const int16_t* codes) {
   const __m256i sixteen = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
   return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sixteen));
 }
-inline __m512 Widened(const int8_t* codes) {
-  const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(sixteen));
-}
 inline __m512 Widened(const float* values) { return _mm512_loadu_ps(values); }
-
-// Positions of a span, counted from its first block's first.
-struct Seen {
-  int begin, end;
-};
 
 // Scores of kRows rows for kBlocks blocks; lanes nobody may see are computed and not used.
 template <int kRows, int kBlocks, class T>
@@ -89,45 +55,6 @@ void Scores(const float* const* q, const T* const* keys, int64_t key_stride, int
                        _mm512_mul_ps(sum[r][b], scale16));
     }
   }
-}
-
-// The lanes of a block that lie in [seen.begin, seen.end).
-inline __mmask16 Visible(int block, const Seen& seen) {
-  const int first = seen.begin - block * kBlockTokens, last = seen.end - block * kBlockTokens;
-  if (last <= 0 || first >= kBlockTokens) return 0;
-  const auto from = first > 0 ? static_cast<__mmask16>(~FirstLanes(first)) : __mmask16{0xffff};
-  return static_cast<__mmask16>(from & FirstLanes(last));
-}
-
-inline __m512 LowestScores() { return _mm512_set1_ps(FloatOf(0xff800000u)); }
-
-// The largest score of a row. A NaN may be lost here; its own weight brings it back.
-template <bool kMasked>
-float Top(const float* scores, int block_begin, int block_end, const Seen& seen) {
-  const __m512 lowest = LowestScores();
-  __m512 top = lowest;
-  for (int b = block_begin; b < block_end; ++b) {
-    const __mmask16 lanes = kMasked ? Visible(b, seen) : __mmask16{0xffff};
-    top = _mm512_max_ps(top, _mm512_mask_loadu_ps(lowest, lanes, scores + b * kBlockTokens));
-  }
-  return _mm512_reduce_max_ps(top);
-}
-
-// canon.inl's Exp where no argument is above 0. The low bits of x / ln 2 + kRound are the power of
-// two; of a NaN they are anything, and whatever power that makes leaves the NaN as it is.
-inline __m512 ExpOfNonPositive(__m512 x) {
-  const __mmask16 not_tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(kExpLow), _CMP_NLT_UQ);
-  const __m512 round = _mm512_set1_ps(kRound);
-  const __m512 shifted = _mm512_fmadd_ps(x, _mm512_set1_ps(kLog2E), round);
-  const __m512 n = _mm512_sub_ps(shifted, round);
-  __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2High), x);
-  r = _mm512_fmadd_ps(n, _mm512_set1_ps(-kLn2Low), r);
-  __m512 p = _mm512_set1_ps(kExpC[6]);
-#pragma GCC unroll 6
-  for (int i = 5; i >= 0; --i) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(kExpC[i]));
-  const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23),
-                                         _mm512_set1_epi32(127 << 23));
-  return _mm512_maskz_mul_ps(not_tiny, p, _mm512_castsi512_ps(power));
 }
 
 // Scores of kRows rows, kScoreStride apart, to weights, each already times its value's scale;
@@ -199,14 +126,4 @@ void Values(const T* const* values, int64_t value_stride,
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) _mm512_storeu_ps(value + r * padded + i * 16, sum[r][i]);
   }
-}
-
-// Calls body.template operator()<kRows>(first row) for tiles that cover all rows.
-template <class F>
-void EachTile(int num_rows, F&& body) {
-  int r = 0;
-  for (; r + kTile <= num_rows; r += kTile) body.template operator()<kTile>(r);
-  if (r + 4 <= num_rows) body.template operator()<4>(r), r += 4;
-  if (r + 2 <= num_rows) body.template operator()<2>(r), r += 2;
-  if (r < num_rows) body.template operator()<1>(r);
 }

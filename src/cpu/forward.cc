@@ -33,6 +33,7 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
         return PhaseReading{Nanoseconds(), time.loops, time.busy};
       }) {
   if (phases != nullptr) pool.CountTime();
+  FindNeeds();
 }
 
 Status Forward::Run(const StepPlan& plan, std::span<float> logits) {
@@ -127,33 +128,44 @@ void Forward::Attention(const StepPlan& plan, int index) {
   });
 }
 
+// Few tokens are shared out by head: where K and V are written nothing is in a cache.
 void Forward::TurnAndStore(const StepPlan& plan, int index) {
+  const int heads = spec_.n_kv_heads;
+  pool_.Run(num_tokens_ * heads, num_tokens_ < pool_.size() ? 1 : heads, [&](Range range, int) {
+    for (int i = range.begin; i < range.end;) {
+      const int token = i / heads, end = std::min(range.end, (token + 1) * heads);
+      TurnAndStoreHeads(plan, index, token, {i - token * heads, end - token * heads});
+      i = end;
+    }
+  });
+}
+
+// KV heads, and the query heads that read them.
+void Forward::TurnAndStoreHeads(const StepPlan& plan, int index, int t, KvMemory::Heads heads) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
-  const KvMemory::Layer& where = kv_.layer(index);
   const auto pairs = static_cast<int>(frequencies_.size());
   const bool neighbours = spec_.rope.pairing == RopePairing::kNeighbours;
   const auto eps = static_cast<float>(spec_.norm_eps);
-  EachToken([&](int t, int) {
-    const float* cos = &cos_[static_cast<size_t>(t * pairs)];
-    const float* sin = &sin_[static_cast<size_t>(t * pairs)];
-    const auto turn = [&](float* heads, int count, const float* norm) {
-      for (int i = 0; i < count; ++i) {
-        float* head = heads + i * spec_.d_head;
-        if (norm != nullptr) kernels_.rms_norm(head, norm, eps, spec_.d_head, head);
-        kernels_.rope(head, cos, sin, spec_.rope.n_dims, neighbours);
-      }
-    };
-    const int kv_stride = Padded(spec_.n_kv_heads * spec_.d_head);
-    float* k = k_.data() + int64_t{t} * kv_stride;
-    turn(q_.data() + int64_t{t} * Padded(spec_.n_heads * spec_.d_head), spec_.n_heads,
-         layer.q_norm);
-    turn(k, spec_.n_kv_heads, layer.k_norm);
-    const SeqSlice& slice = plan.slices[static_cast<size_t>(slice_of_[static_cast<size_t>(t)])];
-    const BlockTable& table = slice.tables[static_cast<size_t>(where.group)];
-    const int position = position_[static_cast<size_t>(t)];
-    const auto block = static_cast<int>(table[static_cast<size_t>(position / kBlockTokens)]);
-    kv_.Write(index, block, position, k, v_.data() + int64_t{t} * kv_stride);
-  });
+  const float* cos = cos_.data() + int64_t{t} * pairs;
+  const float* sin = sin_.data() + int64_t{t} * pairs;
+  const auto turn = [&](float* first, int begin, int end, const float* norm) {
+    for (int i = begin; i < end; ++i) {
+      float* head = first + i * spec_.d_head;
+      if (norm != nullptr) kernels_.rms_norm(head, norm, eps, spec_.d_head, head);
+      kernels_.rope(head, cos, sin, spec_.rope.n_dims, neighbours);
+    }
+  };
+  const int group = spec_.n_heads / spec_.n_kv_heads;
+  const int kv_stride = Padded(spec_.n_kv_heads * spec_.d_head);
+  float* k = k_.data() + int64_t{t} * kv_stride;
+  turn(q_.data() + int64_t{t} * Padded(spec_.n_heads * spec_.d_head), heads.begin * group,
+       heads.end * group, layer.q_norm);
+  turn(k, heads.begin, heads.end, layer.k_norm);
+  const SeqSlice& slice = plan.slices[static_cast<size_t>(slice_of_[static_cast<size_t>(t)])];
+  const BlockTable& table = slice.tables[static_cast<size_t>(kv_.layer(index).group)];
+  const int position = position_[static_cast<size_t>(t)];
+  const auto block = static_cast<int>(table[static_cast<size_t>(position / kBlockTokens)]);
+  kv_.Write(index, block, position, heads, k, v_.data() + int64_t{t} * kv_stride);
 }
 
 void Forward::Attend(const StepPlan& plan, int index) {

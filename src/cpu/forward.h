@@ -47,14 +47,16 @@ class Forward {
   void NormAndQuantise(const float* gain, InputNeeds needs);
   void Attention(const StepPlan& plan, int layer);
   void TurnAndStore(const StepPlan& plan, int layer);
+  void TurnAndStoreHeads(const StepPlan& plan, int layer, int token, KvMemory::Heads heads);
   void Attend(const StepPlan& plan, int layer);
+  void FindNeeds();
   Status Ffn(int layer);
   void CountExperts(int layer);
   void DenseFfn(const PackedFfn& ffn);
   Status MoeFfn(int layer, RouterKind kind);
   void AddExperts();
-  MatmulInput ExpertInputs(const PackedLayer& layer, int rows);
-  void RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts);
+  MatmulInput ExpertInputs(int layer, int rows);
+  void RunExperts(int layer, std::span<const ExpertPager::Loaded> experts);
   Status RunPagedExperts(int layer, std::span<const ExpertPager::Loaded> experts);
   void ExpectExperts(int layer);
   void Route(const PackedLayer& layer, RouterKind kind);
@@ -75,6 +77,10 @@ class Forward {
   ThreadPool& pool_;
   KvMemory& kv_;
   std::vector<double> frequencies_;
+  struct FfnNeeds {
+    InputNeeds gate, down;
+  };
+  std::vector<FfnNeeds> ffn_needs_;  // by layer
 
   int num_tokens_ = 0;
   std::vector<int> position_, slice_of_;  // [tokens]

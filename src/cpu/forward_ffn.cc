@@ -10,21 +10,6 @@
 namespace hearth {
 namespace {
 
-InputNeeds GateNeeds(const std::vector<PackedFfn>& ffns) {
-  InputNeeds needs;
-  for (const PackedFfn& ffn : ffns) {
-    needs.Add(ffn.gate);
-    needs.Add(ffn.up);
-  }
-  return needs;
-}
-
-InputNeeds DownNeeds(const std::vector<PackedFfn>& ffns) {
-  InputNeeds needs;
-  for (const PackedFfn& ffn : ffns) needs.Add(ffn.down);
-  return needs;
-}
-
 // The places of the `count` largest of n values, in front of the others.
 std::vector<int> LargestOf(const float* row, int n, int count) {
   std::vector<int> order(static_cast<size_t>(n));
@@ -38,10 +23,22 @@ std::vector<int> LargestOf(const float* row, int n, int count) {
 
 }  // namespace
 
+// Once for all steps: a layer has dozens of experts.
+void Forward::FindNeeds() {
+  for (const PackedLayer& layer : model_.layers()) {
+    FfnNeeds& needs = ffn_needs_.emplace_back();
+    for (const PackedFfn& ffn : layer.ffn) {
+      needs.gate.Add(ffn.gate);
+      needs.gate.Add(ffn.up);
+      needs.down.Add(ffn.down);
+    }
+  }
+}
+
 Status Forward::Ffn(int index) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   const RouterKind router = spec_.layers[static_cast<size_t>(index)].router;
-  InputNeeds needs = GateNeeds(layer.ffn);
+  InputNeeds needs = ffn_needs_[static_cast<size_t>(index)].gate;
   needs.Add(layer.router);
   NormAndQuantise(layer.ffn_norm, needs);
   if (router == RouterKind::kNone) {
@@ -143,9 +140,9 @@ void Forward::SortByExpert(int num_experts) {
 }
 
 // Inputs in the order of their experts: quantised rows, and floats for experts that read those.
-MatmulInput Forward::ExpertInputs(const PackedLayer& layer, int rows) {
+MatmulInput Forward::ExpertInputs(int index, int rows) {
   const int d = spec_.d_model, active = spec_.n_active_experts;
-  const InputNeeds needs = GateNeeds(layer.ffn);
+  const InputNeeds needs = ffn_needs_[static_cast<size_t>(index)].gate;
   slot_act_.Shape(rows, d, needs);
   // Where all experts run together their inputs lie where their results will.
   float* slot_h = model_.pager() == nullptr ? down_.data()
@@ -169,14 +166,14 @@ MatmulInput Forward::ExpertInputs(const PackedLayer& layer, int rows) {
 }
 
 // Rows of results do not depend on what else runs with them, so experts may come in parts.
-void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::Loaded> experts) {
+void Forward::RunExperts(int index, std::span<const ExpertPager::Loaded> experts) {
   const int d = spec_.d_model, d_ff = spec_.d_ff_expert;
   const auto count_of = [this](int expert) {
     const auto e = static_cast<size_t>(expert);
     return expert_begin_[e + 1] - expert_begin_[e];
   };
   int rows = 0;
-  batch_begin_.assign(layer.ffn.size(), -1);
+  batch_begin_.assign(static_cast<size_t>(spec_.n_experts), -1);
   for (const auto& [expert, ffn] : experts) {
     batch_begin_[static_cast<size_t>(expert)] = rows;
     rows += count_of(expert);
@@ -185,7 +182,7 @@ void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::
   float* up = Shaped(up_, rows, Padded(d_ff));
   // All experts of a lone token read the same row: it needs no copies.
   const bool is_alone = num_tokens_ == 1;
-  const MatmulInput inputs = is_alone ? act_.With(h_.data(), d) : ExpertInputs(layer, rows);
+  const MatmulInput inputs = is_alone ? act_.With(h_.data(), d) : ExpertInputs(index, rows);
   matmuls_.Clear();
   for (const auto& [expert, ffn] : experts) {
     const int begin = batch_begin_[static_cast<size_t>(expert)];
@@ -197,7 +194,7 @@ void Forward::RunExperts(const PackedLayer& layer, std::span<const ExpertPager::
   clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
   clock_.Enter(StepPhase::kSmall);
-  GluAndQuantise(rows, d_ff, DownNeeds(layer.ffn));
+  GluAndQuantise(rows, d_ff, ffn_needs_[static_cast<size_t>(index)].down);
   const MatmulInput hidden = slot_act_.With(gate, Padded(d_ff));
   matmuls_.Clear();
   for (const auto& [expert, ffn] : experts) {
@@ -220,7 +217,7 @@ Status Forward::RunPagedExperts(int index, std::span<const ExpertPager::Loaded> 
   while (true) {
     HEARTH_ASSIGN(const std::span<const ExpertPager::Loaded> loaded, pager.Next());
     if (loaded.empty()) return Status();
-    RunExperts(model_.layers()[static_cast<size_t>(index)], loaded);
+    RunExperts(index, loaded);
   }
 }
 
@@ -294,7 +291,7 @@ Status Forward::MoeFfn(int index, RouterKind kind) {
   }
   Shaped(down_, static_cast<int>(choices_.size()), Padded(spec_.d_model));
   if (model_.pager() == nullptr) {
-    RunExperts(layer, used_experts_);
+    RunExperts(index, used_experts_);
   } else {
     HEARTH_TRY(RunPagedExperts(index, used_experts_));
   }

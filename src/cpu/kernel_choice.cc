@@ -14,6 +14,7 @@ const KernelTable& AvxVnniKernels() {
     AddAvx2Matmuls<true>(table);
     AddAvx2Supers<true>(table);
     AddAvx2Blocks<true>(table);
+    AddAvx2AttendInt8<true>(table);
     return table;
   }();
   return kTable;

@@ -93,8 +93,8 @@ using MatmulKernel = void (*)(const MatmulArgs& args, int panel_begin, int panel
 
 // Attention of `count` consecutive tokens of one sequence for KV heads [kv_begin, kv_end).
 // In a block, each layer holds for each KV head (KvHeadBytes in all): K as codes [d_head, 16], V as
-// codes [16, d_head], then the float scales of the 16 keys and of the 16 values. A code is an int16
-// or, for attend_int8, an int8.
+// codes [16, d_head], then the float scales of the 16 keys and of the 16 values. A code is an
+// int16; for attend_int8 it is a byte, and they lie as kv_int8.h says.
 struct AttendArgs {
   const float* q;        // [count, q_stride], n_heads * d_head used, rope applied
   float* out;            // like q
@@ -119,8 +119,12 @@ inline constexpr int kMaxGroup = 64;  // query heads per KV head
 constexpr int64_t AttendPartFloats(int count, int n_heads, int d_head) {
   return int64_t{count} * n_heads * ((d_head + 15) / 16 * 16 + 2);
 }
+// Dimensions a head has in a block: bytes come in fours.
+constexpr int KvDims(int d_head, int code_bytes) {
+  return code_bytes == 1 ? (d_head + 3) / 4 * 4 : d_head;
+}
 constexpr int64_t KvHeadBytes(int d_head, int code_bytes = 2) {
-  return 16 * (int64_t{2} * code_bytes * d_head + 8);
+  return 16 * (int64_t{2} * code_bytes * KvDims(d_head, code_bytes) + 8);
 }
 inline constexpr int kAttendRows = 128;  // query heads, of several tokens, taken together at most
 // Eight blocks widened, a span's scales, and per row scores, values twice and a few sums.

@@ -209,6 +209,7 @@ const KernelTable& Avx2Kernels() {
     KernelTable table = {"avx2", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
                          Glu,    Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx2Attend(table);
+    AddAvx2AttendInt8<false>(table);
     AddAvx2Matmuls<false>(table);
     AddAvx2Supers<false>(table);
     AddAvx2Blocks<false>(table);

@@ -15,43 +15,18 @@ namespace {
 #include "cpu/attend_parts.inl"
 #include "cpu/avx2_math.inl"
 
-// One KV head of one block.
-template <class Code>
-struct Head {
-  const Code *k, *v;
-  const float *k_scale, *v_scale;
-};
-template <class Code>
-inline Head<Code> HeadOf(const AttendArgs& a, int block, int kv_head) {
-  const uint8_t* at = a.pool + int64_t{a.table[block]} * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
-  const auto* codes = reinterpret_cast<const Code*>(at);
-  const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
-  return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
-}
+#include "cpu/avx2_attend_heads.inl"
 
 inline __m256 Widened(const int16_t* codes) {
   const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
   return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(eight));
 }
-inline __m256 Widened(const int8_t* codes) {
-  const __m128i eight = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes));
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight));
-}
-
-// One token, one KV head: positions [begin, end) of one span, whose blocks start at block_begin.
-template <class Code>
-struct Span {
-  Head<Code> heads[kSpan / kBlockTokens];
-  int block_begin, begin, end;
-  int num_blocks() const { return (end + kBlockTokens - 1) / kBlockTokens - block_begin; }
-};
 
 // Scores of kHeads heads, block by block; lanes nobody may see are computed and not used.
-template <int kHeads, class Code>
-void Scores(const AttendArgs& a, const Span<Code>& span, const float* q, float* scores) {
+template <int kHeads>
+void Scores(const AttendArgs& a, const Span<int16_t>& span, const float* q, float* scores) {
   for (int b = 0; b < span.num_blocks(); ++b) {
-    const Head<Code>& head = span.heads[b];
+    const Head<int16_t>& head = span.heads[b];
     __m256 sum[kHeads][2];
 #pragma GCC unroll 4
     for (int h = 0; h < kHeads; ++h) sum[h][0] = sum[h][1] = _mm256_setzero_ps();
@@ -77,43 +52,9 @@ void Scores(const AttendArgs& a, const Span<Code>& span, const float* q, float* 
   }
 }
 
-// Lanes of eight positions from `first` on that lie in [begin, end).
-inline __m256 Visible(int first, int begin, int end) {
-  const __m256i position =
-      _mm256_add_epi32(_mm256_set1_epi32(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  const __m256i early = _mm256_cmpgt_epi32(_mm256_set1_epi32(begin), position);
-  const __m256i before_end = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), position);
-  return _mm256_castsi256_ps(_mm256_andnot_si256(early, before_end));
-}
-
-struct Sums {
-  float top, weight;
-};
-// Scores of one head to weights, each already times its value's scale.
-template <class Code>
-Sums Weigh(const Span<Code>& span, float* scores) {
-  const int base = span.block_begin * kBlockTokens, count = span.num_blocks() * kBlockTokens;
-  Sums sums{scores[span.begin - base], 0.0f};
-  for (int j = span.begin; j < span.end; ++j) {
-    if (!(scores[j - base] <= sums.top)) sums.top = scores[j - base];
-  }
-  __m256 weight[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-  for (int i = 0; i < count; i += 8) {
-    const __m256 score = _mm256_sub_ps(_mm256_loadu_ps(scores + i), _mm256_set1_ps(sums.top));
-    // Hidden lanes add +0, which no sum of weights can tell from nothing.
-    const __m256 part = _mm256_and_ps(Exp8(score), Visible(base + i, span.begin, span.end));
-    const int half = i / 8 % 2;
-    weight[half] = _mm256_add_ps(weight[half], part);
-    const float* v_scale = span.heads[i / kBlockTokens].v_scale + half * 8;
-    _mm256_storeu_ps(scores + i, _mm256_mul_ps(part, _mm256_loadu_ps(v_scale)));
-  }
-  sums.weight = JoinPair(weight[0], weight[1]);
-  return sums;
-}
-
 // Sixteen dimensions of kHeads heads, or the last eight.
-template <int kHeads, int kVectors, class Code>
-void Values(const AttendArgs& a, const Span<Code>& span, const float* weights, int dim,
+template <int kHeads, int kVectors>
+void Values(const AttendArgs& a, const Span<int16_t>& span, const float* weights, int dim,
             float* value) {
   __m256 sum[kHeads][kVectors];
   for (auto& head : sum) {
@@ -121,7 +62,8 @@ void Values(const AttendArgs& a, const Span<Code>& span, const float* weights, i
   }
   const int base = span.block_begin * kBlockTokens;
   for (int j = span.begin; j < span.end; ++j) {
-    const Code* row = span.heads[(j - base) / kBlockTokens].v + j % kBlockTokens * a.d_head + dim;
+    const int16_t* row =
+        span.heads[(j - base) / kBlockTokens].v + j % kBlockTokens * a.d_head + dim;
     __m256 v[kVectors];
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) v[i] = Widened(row + i * 8);
@@ -139,90 +81,21 @@ void Values(const AttendArgs& a, const Span<Code>& span, const float* weights, i
   }
 }
 
-void Merge(const Sums& span, const float* value, int d_head, Sums& all, float* all_value) {
-  const float top = span.top <= all.top ? all.top : span.top;
-  const float old_share = Exp(all.top - top), new_share = Exp(span.top - top);
-  all.top = top;
-  all.weight = FusedMulAdd(all.weight, old_share, span.weight * new_share);
-  const __m256 old8 = _mm256_set1_ps(old_share), new8 = _mm256_set1_ps(new_share);
-  for (int d = 0; d < d_head; d += 8) {
-    const __m256 added = _mm256_mul_ps(_mm256_loadu_ps(value + d), new8);
-    _mm256_storeu_ps(all_value + d, _mm256_fmadd_ps(_mm256_loadu_ps(all_value + d), old8, added));
-  }
-}
-
-// Starts from the sink, a score of weight one and no value, or from nothing.
-Sums StartOf(const AttendArgs& a, int head, float* value) {
-  for (int i = 0; i < kMaxHeadDim; ++i) value[i] = 0.0f;
-  if (a.sinks == nullptr) return {FloatOf(0xff800000u), 0.0f};
-  return {a.sinks[head], 1.0f};
-}
-
-void Finish(const AttendArgs& a, int t, int head, const Sums& all, const float* value) {
-  const float inverse = 1.0f / all.weight;
-  float* out = a.out + t * a.q_stride + int64_t{head} * a.d_head;
-  for (int d = 0; d < a.d_head; ++d) out[d] = value[d] * inverse;
-}
-
-// Leaves one head's share of a span for merge_spans.
-void Leave(const AttendArgs& a, int span, int kv_head, int row, const Sums& sums,
-           const float* value) {
-  const SpanPart part = PartOf(a, span, kv_head, row);
-  *part.top = sums.top;
-  *part.weight = sums.weight;
-  for (int d = 0; d < a.d_head; ++d) part.value[d] = value[d];
-}
-
-// kHeads heads of one token from start to end. Scratch holds scores, this span's values and all
-// values, kHeads times each.
-template <class Code, int kHeads>
+template <int kHeads>
 void AttendHeads(const AttendArgs& a, int t, int kv_head, int head) {
-  const int position = a.first_position + t, visible = FirstVisible(a, position);
-  const int group = a.n_heads / a.n_kv_heads;
   const float* q = a.q + t * a.q_stride + int64_t{head} * a.d_head;
-  float* scores = a.scratch;
-  float* value = scores + kHeads * kSpan;
-  float* all_value = value + kHeads * kMaxHeadDim;
-  Sums all[kHeads];
-  for (int h = 0; h < kHeads; ++h) all[h] = StartOf(a, head + h, all_value + h * kMaxHeadDim);
-  const SpanRange spans = SpansOf(a, t, 1);
-  for (int s = spans.begin; s < spans.end; ++s) {
-    Span<Code> span;
-    span.begin = s * kSpan > visible ? s * kSpan : visible;
-    span.end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
-    span.block_begin = span.begin / kBlockTokens;
-    for (int b = 0; b < span.num_blocks(); ++b) {
-      span.heads[b] = HeadOf<Code>(a, span.block_begin + b, kv_head);
-    }
-    Scores<kHeads>(a, span, q, scores);
-    Sums sums[kHeads];
-    for (int h = 0; h < kHeads; ++h) sums[h] = Weigh(span, scores + h * kSpan);
-    int d = 0;
-    for (; d + 16 <= a.d_head; d += 16) Values<kHeads, 2>(a, span, scores, d, value);
-    for (; d < a.d_head; d += 8) Values<kHeads, 1>(a, span, scores, d, value);
-    for (int h = 0; h < kHeads; ++h) {
-      const float* of_head = value + h * kMaxHeadDim;
-      if (a.parts != nullptr) {
-        Leave(a, s, kv_head, t * group + head % group + h, sums[h], of_head);
-      } else {
-        Merge(sums[h], of_head, a.d_head, all[h], all_value + h * kMaxHeadDim);
-      }
-    }
-  }
-  if (a.parts != nullptr) return;
-  for (int h = 0; h < kHeads; ++h) Finish(a, t, head + h, all[h], all_value + h * kMaxHeadDim);
+  EachSpan<int16_t, kHeads>(
+      a, t, kv_head, head, [&](const Span<int16_t>& span, float* scores, Sums* sums, float* value) {
+        Scores<kHeads>(a, span, q, scores);
+        for (int h = 0; h < kHeads; ++h) sums[h] = Weigh(span, scores + h * kSpan);
+        int d = 0;
+        for (; d + 16 <= a.d_head; d += 16) Values<kHeads, 2>(a, span, scores, d, value);
+        for (; d < a.d_head; d += 8) Values<kHeads, 1>(a, span, scores, d, value);
+      });
 }
 
-template <class Code>
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
-  const int group = a.n_heads / a.n_kv_heads;
-  for (int kv_head = kv_begin; kv_head < kv_end; ++kv_head) {
-    for (int t = 0; t < a.count; ++t) {
-      int h = 0;
-      for (; h + 4 <= group; h += 4) AttendHeads<Code, 4>(a, t, kv_head, kv_head * group + h);
-      for (; h < group; ++h) AttendHeads<Code, 1>(a, t, kv_head, kv_head * group + h);
-    }
-  }
+  EachHeads(a, kv_begin, kv_end, AttendHeads<4>, AttendHeads<1>);
 }
 
 void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
@@ -243,8 +116,7 @@ void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
 }  // namespace
 
 void AddAvx2Attend(KernelTable& table) noexcept {
-  table.attend = Attend<int16_t>;
-  table.attend_int8 = Attend<int8_t>;
+  table.attend = Attend;
   table.merge_spans = MergeSpans;
 }
 

@@ -219,6 +219,7 @@ const KernelTable& Avx512VnniKernels() {
     KernelTable table = {"avx512vnni", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
                          Glu,          Rope,     AddScaled, Softmax, nullptr, {}};
     AddAvx512Attend(table);
+    AddAvx512AttendInt8(table);
     AddAvx512Matmuls<false>(table);
     AddAvx512Supers<false>(table);
     AddAvx512Blocks(table);

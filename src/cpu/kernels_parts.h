@@ -22,12 +22,14 @@ using BlockKinds =
 void AddScalarFloats(KernelTable& table) noexcept;
 void AddAvx512Floats(KernelTable& table) noexcept;
 void AddAvx2Floats(KernelTable& table) noexcept;
+void AddScalarAttend(KernelTable& table) noexcept;
 void AddScalarSupers(KernelTable& table) noexcept;
 void AddScalarBlocks(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
 void AddAvx512Blocks(KernelTable& table) noexcept;
 void AddAvx512Attend(KernelTable& table) noexcept;
 void AddAvx2Attend(KernelTable& table) noexcept;
+void AddAvx512AttendInt8(KernelTable& table) noexcept;
 
 // From files that are compiled for two levels.
 template <bool kVnni>
@@ -36,6 +38,8 @@ template <bool kVnni>
 void AddAvx2Blocks(KernelTable& table) noexcept;
 template <bool kVnni>
 void AddAvx2Supers(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2AttendInt8(KernelTable& table) noexcept;
 template <bool kVbmi>
 void AddAvx512Matmuls(KernelTable& table) noexcept;
 template <bool kVbmi>
@@ -53,6 +57,10 @@ template <>
 void AddAvx2Supers<false>(KernelTable& table) noexcept;
 template <>
 void AddAvx2Supers<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2AttendInt8<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2AttendInt8<true>(KernelTable& table) noexcept;
 template <>
 void AddAvx512Matmuls<false>(KernelTable& table) noexcept;
 template <>

@@ -12,8 +12,6 @@ namespace {
 
 #include "cpu/canon.inl"
 
-#include "cpu/attend_parts.inl"
-
 void SuperSums(const Activations& x, int row) {
   const int64_t first = int64_t{row} * x.num_blocks;
   for (int i = 0; i < 2 * x.num_blocks; ++i) {
@@ -176,137 +174,6 @@ void DotRows(const float* w, const float* x, int64_t x_stride, int cols, int m, 
   for (int t = 0; t < m; ++t) y[t] = Dot(w, x + t * x_stride, cols);
 }
 
-// What one span of positions contributes to one head.
-struct Partial {
-  float top, weight;  // the largest score; the sum of exp(score - top)
-  float* value;       // [d_head]: the weighted sum of V
-};
-
-// One KV head of the block that holds a position.
-template <class Code>
-struct HeadInBlock {
-  const Code *k, *v;
-  const float *k_scale, *v_scale;
-};
-template <class Code>
-HeadInBlock<Code> HeadAt(const AttendArgs& a, int position, int kv_head) {
-  const int64_t block = a.table[position / kBlockTokens];
-  const uint8_t* at = a.pool + block * a.block_bytes + a.layer_offset +
-                      kv_head * KvHeadBytes(a.d_head, sizeof(Code));
-  const auto* codes = reinterpret_cast<const Code*>(at);
-  const auto* scales = reinterpret_cast<const float*>(codes + 2 * kBlockTokens * a.d_head);
-  return {codes, codes + kBlockTokens * a.d_head, scales, scales + kBlockTokens};
-}
-
-// Scores ascend over the head's dimensions, the values over positions; the weights add up in
-// sixteen lanes by position.
-template <class Code>
-void Span(const AttendArgs& a, const float* q, int kv_head, int begin, int end, float* scores,
-          Partial& out) {
-  for (int j = begin; j < end; ++j) {
-    const HeadInBlock<Code> head = HeadAt<Code>(a, j, kv_head);
-    const int lane = j % kBlockTokens;
-    float dot = 0.0f;
-    for (int d = 0; d < a.d_head; ++d) {
-      dot = FusedMulAdd(q[d], static_cast<float>(head.k[d * kBlockTokens + lane]), dot);
-    }
-    scores[j - begin] = dot * (head.k_scale[lane] * a.scale);
-  }
-  out.top = scores[0];
-  for (int j = begin; j < end; ++j) {
-    // A NaN score replaces the top, and may be replaced; its own weight is NaN all the same.
-    if (!(scores[j - begin] <= out.top)) out.top = scores[j - begin];
-  }
-  float lanes[16] = {};
-  for (int j = begin; j < end; ++j) {
-    scores[j - begin] = Exp(scores[j - begin] - out.top);
-    lanes[j % 16] += scores[j - begin];
-  }
-  out.weight = JoinLanes(lanes);
-  for (int d = 0; d < a.d_head; ++d) out.value[d] = 0.0f;
-  for (int j = begin; j < end; ++j) {
-    const HeadInBlock<Code> head = HeadAt<Code>(a, j, kv_head);
-    const int lane = j % kBlockTokens;
-    const float weight = scores[j - begin] * head.v_scale[lane];
-    for (int d = 0; d < a.d_head; ++d) {
-      out.value[d] =
-          FusedMulAdd(weight, static_cast<float>(head.v[lane * a.d_head + d]), out.value[d]);
-    }
-  }
-}
-
-void Merge(const Partial& span, int d_head, Partial& all) {
-  const float top = span.top <= all.top ? all.top : span.top;
-  const float old_share = Exp(all.top - top), new_share = Exp(span.top - top);
-  all.top = top;
-  all.weight = FusedMulAdd(all.weight, old_share, span.weight * new_share);
-  for (int d = 0; d < d_head; ++d) {
-    all.value[d] = FusedMulAdd(all.value[d], old_share, span.value[d] * new_share);
-  }
-}
-
-// Starts from the sink, a score of weight one and no value, or from nothing.
-Partial StartOf(const AttendArgs& a, int head, float* value) {
-  for (int d = 0; d < a.d_head; ++d) value[d] = 0.0f;
-  if (a.sinks == nullptr) return {FloatOf(0xff800000u), 0.0f, value};
-  return {a.sinks[head], 1.0f, value};
-}
-
-void Finish(const AttendArgs& a, int t, int head, const Partial& all) {
-  const float inverse = 1.0f / all.weight;
-  float* out = a.out + t * a.q_stride + head * a.d_head;
-  for (int d = 0; d < a.d_head; ++d) out[d] = all.value[d] * inverse;
-}
-
-// Spans merge in ascending order; what is to be merged later is left in `parts`.
-template <class Code>
-void AttendHead(const AttendArgs& a, int t, int head) {
-  const int position = a.first_position + t, visible = FirstVisible(a, position);
-  const int group = a.n_heads / a.n_kv_heads, kv_head = head / group;
-  const float* q = a.q + t * a.q_stride + head * a.d_head;
-  Partial all = StartOf(a, head, a.scratch + kSpan);
-  const SpanRange spans = SpansOf(a, t, 1);
-  for (int s = spans.begin; s < spans.end; ++s) {
-    const int begin = s * kSpan > visible ? s * kSpan : visible;
-    const int end = (s + 1) * kSpan <= position ? (s + 1) * kSpan : position + 1;
-    Partial span{0.0f, 0.0f, a.scratch + kSpan + kMaxHeadDim};
-    if (a.parts == nullptr) {
-      Span<Code>(a, q, kv_head, begin, end, a.scratch, span);
-      Merge(span, a.d_head, all);
-    } else {
-      const SpanPart part = PartOf(a, s, kv_head, t * group + head % group);
-      span.value = part.value;
-      Span<Code>(a, q, kv_head, begin, end, a.scratch, span);
-      *part.top = span.top;
-      *part.weight = span.weight;
-    }
-  }
-  if (a.parts == nullptr) Finish(a, t, head, all);
-}
-
-template <class Code>
-void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
-  const int group = a.n_heads / a.n_kv_heads;
-  for (int t = 0; t < a.count; ++t) {
-    for (int head = kv_begin * group; head < kv_end * group; ++head) AttendHead<Code>(a, t, head);
-  }
-}
-
-void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
-  const int group = a.n_heads / a.n_kv_heads;
-  for (int t = 0; t < a.count; ++t) {
-    const SpanRange spans = SpansOf(a, t, 1);
-    for (int head = kv_begin * group; head < kv_end * group; ++head) {
-      Partial all = StartOf(a, head, a.scratch);
-      for (int s = spans.begin; s < spans.end; ++s) {
-        const SpanPart part = PartOf(a, s, head / group, t * group + head % group);
-        Merge({*part.top, *part.weight, part.value}, a.d_head, all);
-      }
-      Finish(a, t, head, all);
-    }
-  }
-}
-
 void RmsNorm(const float* x, const float* gain, float eps, int n, float* y) {
   const float mean = Dot(x, x, n) / static_cast<float>(n);
   const float scale = 1.0f / __builtin_sqrtf(mean + eps);
@@ -360,10 +227,11 @@ bool Softmax(float* values, int n) {
 
 const KernelTable& ScalarKernels() {
   static const KernelTable kTable = [] {
-    KernelTable table = {"scalar", Quantise, DotRows,   Attend<int16_t>, Attend<int8_t>, RmsNorm,
-                         Glu,      Rope,     AddScaled, Softmax,         MergeSpans,     {}};
+    KernelTable table = {"scalar", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
+                         Glu,      Rope,     AddScaled, Softmax, nullptr, {}};
     table.matmul[static_cast<int>(PackKind::kMxfp4)] = MatmulMxfp4;
     table.matmul[static_cast<int>(PackKind::kQ8)] = MatmulQ8;
+    AddScalarAttend(table);
     AddScalarSupers(table);
     AddScalarBlocks(table);
     AddScalarFloats(table);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cpu/kernels.h"
+#include "cpu/kv_int8.h"
 #include "platform/missing.h"
 
 namespace hearth {
@@ -131,30 +132,55 @@ float QuantiseHead(const float* values, int n, Number* codes) {
   return top / kMax;
 }
 
-}  // namespace
-
 // K lies transposed, one row of 16 positions per dimension, so that a kernel loads the same
 // dimension of 16 keys at once; V lies position by position.
-template <class Number>
-void KvMemory::WriteAs(int layer, int block, int position, const float* k, const float* v) {
-  const Layer& where = layers_[static_cast<size_t>(layer)];
-  const int lane = position % kBlockTokens;
-  uint8_t* at = pool(where.group) + block * layout_.group(where.group).block_bytes + where.offset;
-  for (int head = 0; head < n_kv_heads_; ++head) {
-    auto* codes = reinterpret_cast<Number*>(at);
-    auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * d_head_);
-    Number keys[kMaxHeadDim];
-    scales[lane] = QuantiseHead(k + head * d_head_, d_head_, keys);
-    for (int d = 0; d < d_head_; ++d) codes[d * kBlockTokens + lane] = keys[d];
-    scales[kBlockTokens + lane] =
-        QuantiseHead(v + head * d_head_, d_head_, codes + (kBlockTokens + lane) * d_head_);
-    at += KvHeadBytes(d_head_, sizeof(Number));
+void WriteHead(const float* k, const float* v, int n, int lane, uint8_t* at, int16_t* keys) {
+  auto* codes = reinterpret_cast<int16_t*>(at);
+  auto* scales = reinterpret_cast<float*>(codes + 2 * kBlockTokens * n);
+  scales[lane] = QuantiseHead(k, n, keys);
+  for (int d = 0; d < n; ++d) codes[d * kBlockTokens + lane] = keys[d];
+  scales[kBlockTokens + lane] = QuantiseHead(v, n, codes + (kBlockTokens + lane) * n);
+}
+
+// As kv_int8.h says. Dimensions that fill up the last four are zero.
+void WriteHead(const float* k, const float* v, int n, int lane, uint8_t* at, int8_t* codes) {
+  const int dims = KvDims(n, 1);
+  uint8_t* values = at + kBlockTokens * dims;
+  auto* scales = reinterpret_cast<float*>(values + kBlockTokens * dims);
+  std::fill(codes + n, codes + dims, int8_t{0});
+  scales[lane] = QuantiseHead(k, n, codes);
+  for (int d = 0; d < dims; ++d) {
+    at[Int8KeyAt(d, lane)] = static_cast<uint8_t>(codes[d] + kInt8KeyZero);
+  }
+  scales[kBlockTokens + lane] = QuantiseHead(v, n, codes);
+  for (int d = 0; d < dims; ++d) {
+    values[Int8ValueAt(dims, d, lane)] = static_cast<uint8_t>(codes[d]);
   }
 }
 
+}  // namespace
+
+template <class Number>
+void KvMemory::WriteAs(int layer, int block, int position, Heads heads, const float* k,
+                       const float* v) {
+  const Layer& where = layers_[static_cast<size_t>(layer)];
+  const int lane = position % kBlockTokens;
+  uint8_t* at = pool(where.group) + block * layout_.group(where.group).block_bytes + where.offset;
+  Number codes[kMaxHeadDim];
+  for (int head = heads.begin; head < heads.end; ++head) {
+    WriteHead(k + head * d_head_, v + head * d_head_, d_head_, lane,
+              at + head * KvHeadBytes(d_head_, sizeof(Number)), codes);
+  }
+}
+
+void KvMemory::Write(int layer, int block, int position, Heads heads, const float* k,
+                     const float* v) {
+  if (layout_.code == KvCode::kInt8) return WriteAs<int8_t>(layer, block, position, heads, k, v);
+  WriteAs<int16_t>(layer, block, position, heads, k, v);
+}
+
 void KvMemory::Write(int layer, int block, int position, const float* k, const float* v) {
-  if (layout_.code == KvCode::kInt8) return WriteAs<int8_t>(layer, block, position, k, v);
-  WriteAs<int16_t>(layer, block, position, k, v);
+  Write(layer, block, position, {0, n_kv_heads_}, k, v);
 }
 
 }  // namespace hearth

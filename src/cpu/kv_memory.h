@@ -39,11 +39,16 @@ class KvMemory {
   std::span<std::byte> block(int group, int id);
   // Stores one token's k and v, [n_kv_heads, d_head] each, at `position` of a block.
   void Write(int layer, int block, int position, const float* k, const float* v);
+  // Of some heads only; k and v are those of head 0. Different heads may be written at once.
+  struct Heads {
+    int begin, end;
+  };
+  void Write(int layer, int block, int position, Heads heads, const float* k, const float* v);
 
  private:
   KvMemory(int n_kv_heads, int d_head) : n_kv_heads_(n_kv_heads), d_head_(d_head) {}
   template <class Number>
-  void WriteAs(int layer, int block, int position, const float* k, const float* v);
+  void WriteAs(int layer, int block, int position, Heads heads, const float* k, const float* v);
   int n_kv_heads_, d_head_;
   KvLayout layout_;
   std::vector<Layer> layers_;

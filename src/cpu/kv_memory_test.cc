@@ -107,20 +107,26 @@ void CheckWriting(KvCode code) {
     for (int head = 0; head < spec.n_kv_heads; ++head, at += KvHeadBytes(n, sizeof(Number))) {
       const Head keys = Expected(&k[static_cast<size_t>(head * n)], n, kLargest);
       const Head values = Expected(&v[static_cast<size_t>(head * n)], n, kLargest);
-      std::vector<Number> codes(static_cast<size_t>(2 * kBlockTokens * n));
+      const bool bytes = sizeof(Number) == 1;
+      const int dims = bytes ? (n + 3) / 4 * 4 : n;
+      std::vector<Number> codes(static_cast<size_t>(2 * kBlockTokens * dims));
       std::memcpy(codes.data(), at, codes.size() * sizeof(Number));
       float scales[2 * kBlockTokens];
       std::memcpy(scales, at + codes.size() * sizeof(Number), sizeof scales);
-      for (int d = 0; d < n; ++d) {
-        ASSERT_EQ(codes[static_cast<size_t>(d * kBlockTokens + lane)],
-                  keys.codes[static_cast<size_t>(d)]);
-        ASSERT_EQ(codes[static_cast<size_t>((kBlockTokens + lane) * n + d)],
-                  values.codes[static_cast<size_t>(d)]);
+      for (int d = 0; d < dims; ++d) {
+        const int key = bytes ? d / 4 * 64 + lane * 4 + d % 4 : d * kBlockTokens + lane;
+        const int value = bytes ? lane / 4 * dims * 4 + d * 4 + lane % 4 : lane * dims + d;
+        const int k_code = d < n ? keys.codes[static_cast<size_t>(d)] : 0;
+        const int v_code = d < n ? values.codes[static_cast<size_t>(d)] : 0;
+        ASSERT_EQ(codes[static_cast<size_t>(key)],
+                  static_cast<Number>(bytes ? k_code + 128 : k_code));
+        ASSERT_EQ(codes[static_cast<size_t>(kBlockTokens * dims + value)], v_code);
       }
       ASSERT_TRUE(SameFloat(scales[lane], keys.scale));
       ASSERT_TRUE(SameFloat(scales[kBlockTokens + lane], values.scale));
       // A neighbour's codes are left alone.
-      ASSERT_EQ(codes[static_cast<size_t>((lane + 1) % kBlockTokens)], static_cast<Number>(0x5a5a));
+      const int neighbour = (lane + 1) % kBlockTokens * (bytes ? 4 : 1);
+      ASSERT_EQ(codes[static_cast<size_t>(neighbour)], static_cast<Number>(0x5a5a));
     }
   }
 }

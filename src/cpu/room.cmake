@@ -16,7 +16,8 @@ foreach(isa avx2 avx512 amx)
                               "${hearth_${isa}_flags};${hearth_kernel_warnings};-fno-exceptions;-fno-rtti")
 endforeach()
 # Products that gain from instructions of the next level are compiled for it once more (level.inl).
-set(hearth_avxvnni_files kernels_avx2_matmul.cc kernels_avx2_blocks.cc kernels_avx2_super.cc)
+set(hearth_avxvnni_files kernels_avx2_matmul.cc kernels_avx2_blocks.cc kernels_avx2_super.cc
+    kernels_avx2_attend_int8.cc)
 set(hearth_vbmi_files kernels_avx512_matmul.cc kernels_avx512_super.cc)
 list(TRANSFORM hearth_avxvnni_files PREPEND ${CMAKE_SOURCE_DIR}/src/cpu/)
 list(TRANSFORM hearth_vbmi_files PREPEND ${CMAKE_SOURCE_DIR}/src/cpu/)

@@ -29,9 +29,9 @@ Split SplitOf(const CaseTime& decode) {
 
 }  // namespace
 
-// Projections, attention and its output; gate with up, down; experts also have a router and
-// activations of several rows, and are added up.
-int LoopsPerStep(int layers, int n_experts) { return (n_experts > 0 ? 8 : 5) * layers + 1; }
+// Projections, rope with K and V, attention and its output; gate with up, down; experts also have a
+// router and activations of several rows, and are added up.
+int LoopsPerStep(int layers, int n_experts) { return (n_experts > 0 ? 9 : 6) * layers + 1; }
 
 Headline HeadlineOf(const ModelTimes& here, const ModelTimes& there, const MachineRates& rates,
                     const LoopCost& loop, int loops_per_step) {

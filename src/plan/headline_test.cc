@@ -60,8 +60,8 @@ TEST(Headline, SaysWhenBandwidthIsNotEnough) {
 }
 
 TEST(Headline, LoopsFollowTheLayers) {
-  EXPECT_EQ(LoopsPerStep(24, 32), 193);
-  EXPECT_EQ(LoopsPerStep(16, 0), 81);
+  EXPECT_EQ(LoopsPerStep(24, 32), 217);
+  EXPECT_EQ(LoopsPerStep(16, 0), 97);
 }
 
 }  // namespace

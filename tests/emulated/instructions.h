@@ -136,3 +136,5 @@ inline __m512i PermuteBytes(__m512i indices, __m512i table) {
 #define _mm512_permutexvar_epi8(indices, table) ::hearth::emulated::PermuteBytes(indices, table)
 #undef _mm256_dpbusd_avx_epi32
 #define _mm256_dpbusd_avx_epi32(sums, a, b) _mm256_dpbusd_epi32(sums, a, b)
+#undef _mm256_dpwssd_avx_epi32
+#define _mm256_dpwssd_avx_epi32(sums, a, b) _mm256_dpwssd_epi32(sums, a, b)
