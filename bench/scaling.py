@@ -4,7 +4,7 @@
 *Alone* is the time in which the calling thread works and the others have nothing to do: it stays the same on more cores.
 At the end of a loop threads wait for the last one, here also for a processor that somebody else uses: that stands apart.
 On 16 cores the work that is shared takes an eighth of its time with two, loop ends what `hearth plan` computes for them
-from the cost of an empty loop; memory is taken to keep up, which makes the share of the rest larger than it would be.
+from one look of the caller for each further thread; memory is taken to keep up, which makes the share of the rest larger than it would be.
 """
 import argparse
 import json

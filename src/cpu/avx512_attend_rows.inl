@@ -134,6 +134,18 @@ inline Seen SeenBy(const Rows& w, const SpanPlace& span, int first, int last) {
   return begin < end ? Seen{begin - span.base, end - span.base} : Seen{0, 0};
 }
 
+// The scales of a span's keys, times the attention's, and of its values, each side by side.
+template <class Code>
+inline void LoadScales(const AttendArgs& a, const Span<Code>& span, float* k_scale,
+                       float* v_scale) {
+  for (int b = 0; b < span.num_blocks; ++b) {
+    const __m512 scale =
+        _mm512_mul_ps(_mm512_loadu_ps(span.heads[b].k_scale), _mm512_set1_ps(a.scale));
+    _mm512_storeu_ps(k_scale + b * kBlockTokens, scale);
+    _mm512_storeu_ps(v_scale + b * kBlockTokens, _mm512_loadu_ps(span.heads[b].v_scale));
+  }
+}
+
 inline int RoundedUp(int position) { return (position + kBlockTokens - 1) / kBlockTokens; }
 
 // Finds the tops of a tile's rows and calls weigh.template operator()<rows, whether to mask>(first

@@ -200,12 +200,7 @@ void WeighRows(const Work& w, const SpanPlace& span) {
 
 template <class Code>
 void AddSpan(const AttendArgs& a, const Work& w, const Span<Code>& span) {
-  for (int b = 0; b < span.num_blocks; ++b) {
-    const __m512 scale =
-        _mm512_mul_ps(_mm512_loadu_ps(span.heads[b].k_scale), _mm512_set1_ps(a.scale));
-    _mm512_storeu_ps(w.k_scale + b * kBlockTokens, scale);
-    _mm512_storeu_ps(w.v_scale + b * kBlockTokens, _mm512_loadu_ps(span.heads[b].v_scale));
-  }
+  LoadScales(a, span, w.k_scale, w.v_scale);
   for (int i = 0; i < w.num_rows * w.padded; i += 16) {
     _mm512_storeu_ps(w.value + i, _mm512_setzero_ps());
   }

@@ -280,11 +280,8 @@ void ValueTile(const Work& w, const Span<int8_t>& span, int row, const Seen& see
 }
 
 void AddSpan(const AttendArgs& a, const Work& w, const Span<int8_t>& span) {
+  LoadScales(a, span, w.k_scale, w.v_scale);
   for (int b = 0; b < span.num_blocks; ++b) {
-    const __m512 scale =
-        _mm512_mul_ps(_mm512_loadu_ps(span.heads[b].k_scale), _mm512_set1_ps(a.scale));
-    _mm512_storeu_ps(w.k_scale + b * kBlockTokens, scale);
-    _mm512_storeu_ps(w.v_scale + b * kBlockTokens, _mm512_loadu_ps(span.heads[b].v_scale));
     Prefetch(span.heads[span.num_blocks + b].k_scale);
     Prefetch(span.heads[span.num_blocks + b].v_scale);
   }
