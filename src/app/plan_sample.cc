@@ -156,7 +156,7 @@ Result<PlanSample> SampleModel(const Model& model, const BackendOptions& options
                work.ByPhase(cases[i], kv, chunk), layers),
          sample.times);
   }
-  sample.loop = {rooflines.LoopSeconds(), sample.rates.threads, rooflines.LookSeconds()};
+  sample.loop = {sample.rates.threads, rooflines.LookSeconds()};
   sample.times.stream_here = sample.rates.stream;
   sample.times.int8_here = sample.rates.int8;
   sample.layers = static_cast<int>(part.layers.size());

@@ -117,19 +117,6 @@ double Rooflines::ReadBytesPerSecond(int num_streams) {
   return static_cast<double>(buffer_bytes()) / seconds;
 }
 
-double Rooflines::LoopSeconds() {
-  constexpr int kLoops = 1000;
-  double best = 0;
-  for (int pass = 0; pass < kPasses; ++pass) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < kLoops; ++i) pool_->Run(pool_->size(), 1, [](Range, int) {});
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kLoops;
-    best = pass == 0 ? seconds : std::min(best, seconds);
-  }
-  return best;
-}
-
 double Rooflines::LookSeconds() {
   if (pool_->size() < 2) return 0;
   constexpr int kFew = 1, kMany = 16;

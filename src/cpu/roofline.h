@@ -35,11 +35,8 @@ class Rooflines {
   double PlainReadBytesPerSecond() { return ReadBytesPerSecond(1); }
   // Each thread reads eight places at once, which keeps more of memory busy: the wall itself.
   double StreamReadBytesPerSecond() { return ReadBytesPerSecond(8); }
-  // Of a loop over all threads in which nobody has anything to do: what each loop of a step costs
-  // beyond its work.
-  double LoopSeconds();
-  // What each further thread adds to that: the caller looks at one more line that another core has
-  // just written. 0 with one thread.
+  // What each further thread adds to the end of a loop: the caller looks at one more line that
+  // another core has just written. 0 with one thread.
   double LookSeconds();
   // Absent when this machine lacks the instructions.
   std::optional<double> VnniOpsPerSecond();

@@ -12,8 +12,7 @@ inline constexpr double kHeadlineRate = 30;  // tokens per second: faster than m
 
 // The end of a loop over the threads, measured here.
 struct LoopCost {
-  double seconds = 0;       // of an empty loop
-  int threads = 1;          // that it ran on
+  int threads = 1;          // here
   double look_seconds = 0;  // that each further thread adds
 };
 

@@ -28,7 +28,7 @@ ModelTimes Times() {
 TEST(Headline, SolvesForTheBandwidth) {
   const ModelTimes here = Times();
   const MachineRates rates{.stream = 30e9, .int8 = 1e12, .threads = 2};
-  const Headline plain = HeadlineOf(here, here, rates, {1e-6, 2, 3e-8}, 145);
+  const Headline plain = HeadlineOf(here, here, rates, {2, 3e-8}, 145);
   EXPECT_DOUBLE_EQ(plain.bytes, 2.4e9);
   EXPECT_NEAR(plain.read_share, 0.8, 1e-12);
   EXPECT_NEAR(plain.serial_s, 0.002, 1e-12);
@@ -42,7 +42,7 @@ TEST(Headline, SolvesForTheBandwidth) {
 TEST(Headline, MoreCoresCostLoopEnds) {
   const ModelTimes here = Times();
   const MachineRates rates{.stream = 30e9, .int8 = 1e12, .threads = 16};
-  const LoopCost loop{.seconds = 1e-6, .threads = 2, .look_seconds = 3e-8};
+  const LoopCost loop{.threads = 2, .look_seconds = 3e-8};
   const Headline many = HeadlineOf(here, here, rates, loop, 145);
   EXPECT_NEAR(many.loops_s, 145 * 3e-8 * 14, 1e-12);
   const Headline few = HeadlineOf(here, here, {30e9, 1e12, 2}, loop, 145);
@@ -54,7 +54,7 @@ TEST(Headline, MoreCoresCostLoopEnds) {
 TEST(Headline, SaysWhenBandwidthIsNotEnough) {
   ModelTimes slow = Times();
   slow.decode[0].seconds[static_cast<size_t>(StepPhase::kSmall)] = 0.2;
-  const Headline headline = HeadlineOf(slow, slow, {30e9, 1e12, 2}, {1e-6, 2, 3e-8}, 145);
+  const Headline headline = HeadlineOf(slow, slow, {30e9, 1e12, 2}, {2, 3e-8}, 145);
   EXPECT_EQ(headline.least_stream, 0);
   EXPECT_NE(HeadlineText(headline).find("cannot be reached"), std::string::npos);
 }
