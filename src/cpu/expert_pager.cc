@@ -12,10 +12,10 @@
 namespace hearth {
 namespace {
 
-// Two threads with reads of 3 MiB gave 3.2 GB/s where one with 13 MiB gave 2.6, and io_uring with
-// any depth no more than 2.8 (decision 0135).
+// Two threads keep a disk busy, and io_uring with any depth is no faster (decision 0135). Small
+// reads, because what is needed waits for a wrong guess that is under way.
 constexpr int kReaders = 2;
-constexpr uint64_t kReadBytes = uint64_t{4} << 20;
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 constexpr double kTrusted = 0.3;
 constexpr int kTryAgain = 16;  // a layer that is not trusted is looked at this seldom
 
@@ -173,15 +173,20 @@ void ExpertPager::Begin(int index, std::span<const int> experts) {
   Fill();
 }
 
-// How right it was; what has not begun of it is forgotten.
+// How right it was. What has not begun of it is forgotten, and what was read for nothing makes room
+// first.
 void ExpertPager::EndExpectation() {
-  if (expected_.layer == layer_ && !expected_.absent.empty()) {
+  Layer& layer = layers_[static_cast<size_t>(layer_)];
+  const std::vector<int>& guesses = layer.expected.guesses;
+  if (!guesses.empty()) {
     double right = 0;
-    for (const int expert : expected_.absent) right += IsNeeded(layer_, expert) ? 1 : 0;
-    double& trust = layers_[static_cast<size_t>(layer_)].trust;
-    trust += 0.1 * (right / static_cast<double>(expected_.absent.size()) - trust);
+    for (const int expert : guesses) right += IsNeeded(layer_, expert) ? 1 : 0;
+    layer.trust += 0.1 * (right / static_cast<double>(guesses.size()) - layer.trust);
   }
-  expected_ = Expectation();
+  layer.expected = Expectation();
+  for (Frame& frame : layer.frames) {
+    if (frame.is_ahead && !IsNeeded(layer_, frame.expert)) frame.used = 0;
+  }
 }
 
 // Parts of expected experts that turned out to be needed become urgent; the others are dropped.
@@ -263,35 +268,58 @@ bool ExpertPager::IsWorthExpecting(int index) {
 void ExpertPager::Expect(int index, std::span<const int> experts) {
   MutexLock lock(mu_);
   Layer& layer = layers_[static_cast<size_t>(index)];
-  expected_ = Expectation();
-  expected_.layer = index;
-  expected_.at = ++now_;
+  layer.expected = Expectation();
+  layer.expected.at = ++now_;
   for (const int expert : experts) {
     const int number = layer.frame_of[static_cast<size_t>(expert)];
     if (number < 0) {
-      expected_.absent.push_back(expert);
-    } else {
-      layer.frames[static_cast<size_t>(number)].used = now_;  // it must not make room for another
+      layer.expected.absent.push_back(expert);
+      layer.expected.guesses.push_back(expert);
+      continue;
+    }
+    Frame& frame = layer.frames[static_cast<size_t>(number)];
+    frame.used = now_;  // it must not make room for another
+    if (frame.is_ahead) layer.expected.guesses.push_back(expert);
+  }
+  if (!layer.expected.absent.empty()) work_.NotifyAll();
+}
+
+bool ExpertPager::HasExpected() const {
+  MutexLock lock(mu_);
+  return !ahead_.empty() ||
+         std::ranges::any_of(layers_, [](const Layer& l) { return !l.expected.absent.empty(); });
+}
+
+// The likeliest expert of the layer that comes first gets a frame and is read; false when there is
+// none, or no room.
+bool ExpertPager::StartExpected() {
+  const auto count = static_cast<int>(layers_.size());
+  for (int i = 1; i <= count; ++i) {
+    const int index = (layer_ + i) % count;
+    Layer& layer = layers_[static_cast<size_t>(index)];
+    std::deque<int>& absent = layer.expected.absent;
+    while (!absent.empty()) {
+      const int expert = absent.front();
+      absent.pop_front();
+      if (layer.frame_of[static_cast<size_t>(expert)] >= 0) continue;
+      const int frame = FreeFrame(index, layer.expected.at);
+      if (frame < 0) {
+        absent.clear();
+        break;
+      }
+      StartReading(index, expert, frame, ahead_);
+      layer.frames[static_cast<size_t>(frame)].is_ahead = true;
+      ++counts_.expected;
+      return true;
     }
   }
-  if (!expected_.absent.empty()) work_.NotifyAll();
+  return false;
 }
 
 // What is needed goes before what is expected; an expected expert gets its frame only now.
 bool ExpertPager::TakePart(Part& part) {
-  if (parts_.empty() && ahead_.empty() && expected_.next < expected_.absent.size()) {
-    const int layer = expected_.layer, expert = expected_.absent[expected_.next++];
-    const int frame = FreeFrame(layer, expected_.at);
-    if (frame < 0) {
-      expected_.next = expected_.absent.size();
-    } else if (layers_[static_cast<size_t>(layer)].frame_of[static_cast<size_t>(expert)] < 0) {
-      StartReading(layer, expert, frame, ahead_);
-      layers_[static_cast<size_t>(layer)].frames[static_cast<size_t>(frame)].is_ahead = true;
-      ++counts_.expected;
-    }
-  }
+  if (parts_.empty() && ahead_.empty() && !StartExpected()) return false;
   std::deque<Part>& from = parts_.empty() ? ahead_ : parts_;
-  if (from.empty()) return false;
   part = from.front();
   from.pop_front();
   return true;
@@ -352,14 +380,8 @@ void ExpertPager::RunReader() {
   MutexLock lock(mu_);
   while (true) {
     Part part{};
-    bool has_part = false;
-    work_.Wait(mu_, [&]() HEARTH_REQUIRES(mu_) {
-      if (stops_) return true;
-      has_part = TakePart(part);
-      return has_part || expected_.next < expected_.absent.size();
-    });
+    work_.Wait(mu_, [&]() HEARTH_REQUIRES(mu_) { return stops_ || TakePart(part); });
     if (stops_) return;
-    if (!has_part) continue;
     if (under_way_++ == 0) busy_since_ns_ = NowNs();
     lock.Unlock();
     Status status = ReadPart(part);

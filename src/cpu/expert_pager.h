@@ -61,11 +61,14 @@ class ExpertPager {
   // been given. An error ends the step: Begin starts anew.
   Result<std::span<const Loaded>> Next();
 
-  // A layer that comes next will probably need these: they are read while nothing else is.
+  // A layer that comes later will probably need these, the likeliest first: they are read while
+  // nothing else is. In place of what was expected of it before and has not begun.
   void Expect(int layer, std::span<const int> experts);
   // Whether expecting is worth its while: for layers where it has been right lately, and now and
   // then for the others.
   bool IsWorthExpecting(int layer);
+  // Whether something is left to read of what was expected.
+  bool HasExpected() const;
 
   PagingCounts counts() const;
   // Tells it the counts now, and at every Begin. Before the first step; null: nobody.
@@ -85,6 +88,12 @@ class ExpertPager {
     Status status;
     PackedFfn ffn{};
   };
+  // What a layer will probably need.
+  struct Expectation {
+    uint64_t at = 0;
+    std::vector<int> guesses;  // experts that are not there, or only since they were expected
+    std::deque<int> absent;    // of these, those whose reading has not begun
+  };
   struct Layer {
     std::vector<ExpertPlace> experts;
     std::vector<Frame> frames;
@@ -92,17 +101,11 @@ class ExpertPager {
     std::byte* memory = nullptr;
     double trust = 0.6;  // share of expected experts that were then needed, fading
     int skipped = 0;     // expectations, for want of trust
+    Expectation expected{};
   };
   struct Part {
     int layer, frame;
     uint64_t begin, end;  // of the expert's bytes
-  };
-  // What was expected of the layer that comes next.
-  struct Expectation {
-    int layer = -1;
-    uint64_t at = 0;
-    std::vector<int> absent;  // at that time, the likeliest first
-    size_t next = 0;          // whose reading has not begun
   };
 
   int FreeFrame(int layer, uint64_t used_before) const HEARTH_REQUIRES(mu_);
@@ -111,6 +114,7 @@ class ExpertPager {
   void GiveArrived() HEARTH_REQUIRES(mu_);
   void Unpin() HEARTH_REQUIRES(mu_);
   void EndExpectation() HEARTH_REQUIRES(mu_);
+  bool StartExpected() HEARTH_REQUIRES(mu_);
   void SortAhead() HEARTH_REQUIRES(mu_);
   bool TakePart(Part& part) HEARTH_REQUIRES(mu_);
   void EndPart(const Part& part, Status status) HEARTH_REQUIRES(mu_);
@@ -134,7 +138,6 @@ class ExpertPager {
   Status failed_ HEARTH_GUARDED_BY(mu_);            // of what is needed
   std::deque<Part> parts_ HEARTH_GUARDED_BY(mu_);   // of what is needed
   std::deque<Part> ahead_ HEARTH_GUARDED_BY(mu_);   // of what is expected
-  Expectation expected_ HEARTH_GUARDED_BY(mu_);
   uint64_t arrivals_ HEARTH_GUARDED_BY(mu_) = 0;
   int under_way_ HEARTH_GUARDED_BY(mu_) = 0;  // reads
   int64_t busy_since_ns_ HEARTH_GUARDED_BY(mu_) = 0;

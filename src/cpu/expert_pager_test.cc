@@ -146,6 +146,29 @@ TEST_F(ExpertPagerTest, WhatIsExpectedIsThereWhenItIsNeeded) {
   EXPECT_EQ(counts.bytes_read, 3 * kBytes);
 }
 
+TEST_F(ExpertPagerTest, SeveralLayersMayBeExpectedAtOnce) {
+  const std::unique_ptr<ExpertPager> pager = Make(8);
+  pager->Expect(0, std::vector<int>{1, 2, 4});
+  pager->Expect(1, std::vector<int>{3});
+  while (pager->HasExpected()) std::this_thread::yield();
+  EXPECT_EQ(pager->counts().expected, 4u);
+  Use(*pager, 0, {1, 2, 4});
+  Use(*pager, 1, {3});
+  EXPECT_EQ(pager->counts().ahead_hits, 4u);
+}
+
+TEST_F(ExpertPagerTest, WhatWasReadForNothingMakesRoomFirst) {
+  const std::unique_ptr<ExpertPager> pager = Make(6);  // three for each layer
+  for (const int expert : {0, 1, 4}) Use(*pager, 0, {expert});
+  pager->Expect(0, std::vector<int>{2});  // in place of 0
+  while (pager->counts().bytes_read < 4 * kBytes) std::this_thread::yield();
+  Use(*pager, 0, {4});
+  Use(*pager, 0, {3});  // in place of 2, although 1 was used before that was read
+  const uint64_t hits = pager->counts().hits;
+  Use(*pager, 0, {1});
+  EXPECT_EQ(pager->counts().hits, hits + 1);
+}
+
 TEST_F(ExpertPagerTest, ALayerThatIsNeverGuessedRightIsSeldomGuessed) {
   const std::unique_ptr<ExpertPager> pager = Make(4);
   int worth = 0;

@@ -40,6 +40,7 @@ Status Forward::Run(const StepPlan& plan, std::span<float> logits) {
   clock_.Enter(StepPhase::kSmall);
   PlaceTokens(plan);
   Embed(plan);
+  if (model_.pager() != nullptr) ExpectExperts(0);
   for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
     Attention(plan, layer);
     HEARTH_TRY(Ffn(layer));

@@ -58,7 +58,8 @@ class Forward {
   MatmulInput ExpertInputs(int layer, int rows);
   void RunExperts(int layer, std::span<const ExpertPager::Loaded> experts);
   Status RunPagedExperts(int layer, std::span<const ExpertPager::Loaded> experts);
-  void ExpectExperts(int layer);
+  void ExpectExperts(int first);
+  void ExpectExpertsOf(int layer);
   void Route(const PackedLayer& layer, RouterKind kind);
   void SortByExpert(int num_experts);
   void GluAndQuantise(int rows, int d_ff, InputNeeds needs);

@@ -221,13 +221,21 @@ Status Forward::RunPagedExperts(int index, std::span<const ExpertPager::Loaded> 
   }
 }
 
-// What a layer adds to a token's state is small, so the next layer's router already says from here
-// mostly what it will say (docs/machines.md). A few tokens stand for all. Asked twice: before a
-// layer's experts, for the disk that has nothing to read for them, and after them, when the state
-// lacks only the next attention and the disk has nothing to do.
-void Forward::ExpectExperts(int index) {
+// What a layer adds to a token's state is small, so later layers' routers already say from here
+// mostly what they will say (docs/evidence/machines.md). Further ones are asked only when the next
+// leave the disk nothing to do.
+void Forward::ExpectExperts(int first) {
+  constexpr int kLayers = 3;
+  const int end = std::min(first + kLayers, static_cast<int>(spec_.layers.size()));
+  for (int index = first; index < end; ++index) {
+    if (index > first && model_.pager()->HasExpected()) return;
+    ExpectExpertsOf(index);
+  }
+}
+
+// A few tokens stand for all.
+void Forward::ExpectExpertsOf(int index) {
   constexpr int kTokens = 8;
-  if (index >= static_cast<int>(spec_.layers.size())) return;
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   if (layer.router.rows == 0 || !model_.pager()->IsWorthExpecting(index)) return;
   const int d = spec_.d_model, n = spec_.n_experts, padded = Padded(n);
@@ -296,7 +304,6 @@ Status Forward::MoeFfn(int index, RouterKind kind) {
     HEARTH_TRY(RunPagedExperts(index, used_experts_));
   }
   AddExperts();
-  if (model_.pager() != nullptr) ExpectExperts(index + 1);
   return Status();
 }
 

@@ -22,6 +22,8 @@ namespace {
 
 #include "cpu/avx512_attend_tiles.inl"
 
+using Code = int16_t;  // of K and V; int8 has kernels_avx512_attend_int8.cc
+
 struct Work : Rows {
   float* widened;            // kBuffered blocks of keys or values
   float *k_scale, *v_scale;  // [kSpan]: the keys' already times the attention's scale
@@ -41,18 +43,16 @@ static_assert(kAttendScratch >= kBuffered * kBlockTokens * kMaxHeadDim + 2 * kSp
 
 // Memory is asked for what comes kAhead blocks later: first the keys of a span, then its values,
 // then the next span's keys. Further ahead was slower.
-template <class Code>
 inline const Code* AheadOfKeys(const Span<Code>& span, int block) {
   const int then = block + kAhead;
   return then < span.num_blocks ? span.heads[then].k : span.heads[then - span.num_blocks].v;
 }
-template <class Code>
 inline const Code* AheadOfValues(const Span<Code>& span, int block) {
   const int then = block + kAhead;
   return then < span.num_blocks ? span.heads[then].v : span.heads[then].k;
 }
 
-template <int kRows, class Code>
+template <int kRows>
 void ScoresOfFew(const Work& w, const Span<Code>& span, int row) {
   constexpr int kWide = kRows >= 4 ? 2 : 4;
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
@@ -74,7 +74,7 @@ void ScoresOfFew(const Work& w, const Span<Code>& span, int row) {
   for (; b < end; ++b) score.template operator()<1>();
 }
 
-template <int kRows, class Code>
+template <int kRows>
 void ValuesOfFew(const Work& w, const Span<Code>& span, int row) {
   const Seen seen = SeenBy(w, span, row, row + kRows - 1);
   constexpr int kVectors = kRows >= kTile ? 2 : 4;
@@ -104,7 +104,6 @@ void ValuesOfFew(const Work& w, const Span<Code>& span, int row) {
 
 // A share of the lines that come next, so that asking is spread over the tiles: the keys and
 // scales of what comes next and these blocks' values.
-template <class Code>
 void AskForShare(const Span<Code>& span, int block, int count, int d_head, int share,
                  int num_shares) {
   const int code_lines = kBlockTokens * d_head * static_cast<int>(sizeof(Code)) / kLine;
@@ -128,7 +127,6 @@ void AskForShare(const Span<Code>& span, int block, int count, int d_head, int s
   }
 }
 
-template <class Code>
 void ScoresOfMany(const Work& w, const Span<Code>& span, int block, int count) {
   for (int i = 0; i < count; ++i) {
     float* to = w.widened + i * kBlockTokens * w.d_head;
@@ -154,7 +152,6 @@ void ScoresOfMany(const Work& w, const Span<Code>& span, int block, int count) {
   if (i < count) score.template operator()<1>(i);
 }
 
-template <class Code>
 void ValuesOfMany(const Work& w, const Span<Code>& span, int block, int count) {
   for (int i = 0; i < count; ++i) {
     for (int j = 0; j < kBlockTokens; ++j) {
@@ -198,7 +195,6 @@ void WeighRows(const Work& w, const SpanPlace& span) {
   });
 }
 
-template <class Code>
 void AddSpan(const AttendArgs& a, const Work& w, const Span<Code>& span) {
   LoadScales(a, span, w.k_scale, w.v_scale);
   for (int i = 0; i < w.num_rows * w.padded; i += 16) {
@@ -214,18 +210,17 @@ void AddSpan(const AttendArgs& a, const Work& w, const Span<Code>& span) {
         body(w, span, b, span.num_blocks - b < kBuffered ? span.num_blocks - b : kBuffered);
       }
     };
-    each(ScoresOfMany<Code>);
+    each(ScoresOfMany);
     WeighRows(w, span);
-    each(ValuesOfMany<Code>);
+    each(ValuesOfMany);
   }
 }
 
 // --- All spans -----------------------------------------------------------------------------------
 
-template <class Code>
 void AttendRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
   StartRows(a, first, count, kv_head, w);
-  EachSpan<Code>(a, first, count, kv_head, w, AddSpan<Code>);
+  EachSpan<Code>(a, first, count, kv_head, w, AddSpan);
 }
 
 void MergeRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) {
@@ -241,7 +236,7 @@ void MergeRows(const AttendArgs& a, int first, int count, int kv_head, Work& w) 
 }
 
 void Attend(const AttendArgs& a, int kv_begin, int kv_end) {
-  EachRows<Work>(a, kv_begin, kv_end, AttendRows<int16_t>);
+  EachRows<Work>(a, kv_begin, kv_end, AttendRows);
 }
 void MergeSpans(const AttendArgs& a, int kv_begin, int kv_end) {
   EachRows<Work>(a, kv_begin, kv_end, MergeRows);

@@ -9,7 +9,7 @@ import signal
 import tempfile
 
 from envoy import EnvoyFleet, parts
-from fleet import Replica, ask, free_port, wait_until
+from fleet import Replica, admitted, admitted_since, ask, free_port, wait_until
 from haproxy_test import Chat, Tally, beside, hold, hold_turn
 from serving import expect, same, work_model
 
@@ -40,20 +40,19 @@ def check_shares(fleet, lone, options):
 def check_choice_is_the_pickers(fleet, replicas, chat):
     """A client cannot name its replica."""
     victim = replicas[0]
-    served = [each.metric("hearth_requests_admitted_total") for each in replicas]
     where = {"x-gateway-destination-endpoint": f"{victim.host}:{victim.port}"}
     home = None
     for _ in range(4):
+        served = admitted(replicas)
         ask(fleet.port, chat.body(0), where)
-        now = [each.metric("hearth_requests_admitted_total") for each in replicas]
-        moved = [i for i, (a, b) in enumerate(zip(served, now)) if b > a]
-        same(len(moved), 1, "replicas that got it")
-        home, served = moved[0], now
+        got = admitted_since(served, replicas, 1)
+        same(sorted(got), [0.0] * (len(replicas) - 1) + [1.0], "one replica that got it")
+        home = got.index(1.0)
+    served = admitted(replicas)
     for each in replicas:
         where = {"x-gateway-destination-endpoint": f"{each.host}:{each.port}"}
         ask(fleet.port, chat.body(0), where)
-    now = [each.metric("hearth_requests_admitted_total") for each in replicas]
-    same(now[home] - served[home], 3.0, "the replica that has it cached got all three")
+    same(admitted_since(served, replicas, 3)[home], 3.0, "the replica that has it cached got all three")
 
 
 def check_kill(fleet, replicas, chats, clients):

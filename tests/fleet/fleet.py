@@ -87,6 +87,19 @@ class Replica:
         return self.process.wait()
 
 
+def admitted(replicas):
+    return [each.metric("hearth_requests_admitted_total") for each in replicas]
+
+
+def admitted_since(before, replicas, count):
+    """Requests that each replica has let in, once all `count` are counted: a reply comes before its server's
+    counts."""
+    def since():
+        found = [now - was for now, was in zip(admitted(replicas), before)]
+        return found if sum(found) >= count else None
+    return wait_until(since)
+
+
 class Haproxy:
     """The program with a configuration that `hearth fleet haproxy` prints."""
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import urllib.request
 
-from fleet import Failed, Haproxy, Replica, ask, free_port, get, wait_until
+from fleet import Failed, Haproxy, Replica, admitted, admitted_since, ask, free_port, get, wait_until
 from serving import expect, same, work_model
 
 WORDS = ("river stone lantern winter market garden story window copper evening thunder orchard "
@@ -140,15 +140,15 @@ def wait_for_rest(balancer, replicas):
 def served_by(balancer, replicas, chat):
     """How many turns each replica answered, sorted; None when a weight changed meanwhile, which may move it."""
     weights = [balancer.row(each)["weight"] for each in replicas]
-    before = [each.metric("hearth_requests_admitted_total") for each in replicas]
+    before = admitted(replicas)
     tally = Tally()
     for turn in range(len(chat.says)):
         wait_for_rest(balancer, replicas)
         hold_turn(balancer.port, chat, turn, tally)
-    after = [each.metric("hearth_requests_admitted_total") for each in replicas]
+    turns = admitted_since(before, replicas, len(chat.says))
     if weights != [balancer.row(each)["weight"] for each in replicas]:
         return None
-    return sorted(b - a for a, b in zip(before, after))
+    return sorted(turns)
 
 
 def check_sticky(balancer, replicas, chats):

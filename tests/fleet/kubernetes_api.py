@@ -11,7 +11,7 @@ import tempfile
 import parts
 from checking import expect, same, work_model
 from envoy import EnvoyFleet, Program, accepts
-from fleet import Replica, ask, free_port, get
+from fleet import Replica, admitted, admitted_since, ask, free_port, get
 
 MODULES = pathlib.Path(os.environ.get("GOMODCACHE", pathlib.Path.home() / "go/pkg/mod"))
 # Kinds of others, of which the chart has objects: any content is taken.
@@ -166,15 +166,12 @@ def check_picker(api, chart, program):
             return False
         return f'inference_pool_ready_pods{{name="gateway"}} {count}' in text
 
-    def admitted():
-        return {name: each.metric("hearth_requests_admitted_total") for name, each in replicas.items()}
-
     def ask_all(what):
-        before = admitted()
+        before = admitted(replicas.values())
         for number in range(12):
             ask(fleet.port, {"model": "tiny-chatml", "max_tokens": 4, "temperature": 0, "logprobs": True,
                              "messages": [{"role": "user", "content": f"{what} {number}"}]})
-        return {name: count - before[name] for name, count in admitted().items()}
+        return dict(zip(replicas, admitted_since(before, replicas.values(), 12)))
 
     fleet.picker.wait_for(lambda: sees(2))
     sent = ask_all("both are ready")
