@@ -12,10 +12,9 @@
 namespace hearth {
 namespace {
 
-// Two threads keep a disk busy, and io_uring with any depth is no faster (decision 0135). Small
-// reads, because what is needed waits for a wrong guess that is under way.
+// Two threads keep a disk busy, and io_uring with any depth is no faster (decision 0135). Each
+// reads a piece at a time: what is needed waits for wrong guesses that are under way.
 constexpr int kReaders = 2;
-constexpr uint64_t kReadBytes = uint64_t{1} << 20;
 constexpr double kTrusted = 0.3;
 constexpr int kTryAgain = 16;  // a layer that is not trusted is looked at this seldom
 
@@ -135,7 +134,7 @@ void ExpertPager::StartReading(int index, int expert, int number, std::deque<Par
   layer.frame_of[static_cast<size_t>(expert)] = number;
   for (uint64_t at = 0; at < place.num_bytes; ++frame.parts_left) {
     const uint64_t end =
-        std::min(Down(place.offset + at, kReadBytes) + kReadBytes - place.offset, place.num_bytes);
+        std::min(Down(place.offset + at, kPiece) + kPiece - place.offset, place.num_bytes);
     parts.push_back({index, number, at, end});
     at = end;
   }
@@ -360,19 +359,13 @@ Status ExpertPager::ReadPart(const Part& part) const {
   const uint64_t origin = Down(place.offset, kReadUnit), from = Down(begin, kReadUnit);
   const std::span<std::byte> to(memory + (from - origin), Up(end, kReadUnit) - from);
   HEARTH_TRY(read_(from, to, end - from));
-  for (uint64_t at = begin; at < end;) {
-    const uint64_t next = std::min(Down(at, kPiece) + kPiece, end);
-    const ChunkHash& expected = place.hashes[at / kPiece - place.offset / kPiece];
-    const ChunkHash found = HashOf({memory + (at - origin), next - at});
-    if (found != expected) {
-      return Error(Code::kCorrupt,
-                   "bytes %" PRIu64 " to %" PRIu64
-                   " of the packed file are not those that were loaded: expected hash %s, found %s",
-                   at, next, HexOf(expected).c_str(), HexOf(found).c_str());
-    }
-    at = next;
-  }
-  return Status();
+  const ChunkHash& expected = place.hashes[begin / kPiece - place.offset / kPiece];
+  const ChunkHash found = HashOf({memory + (begin - origin), end - begin});
+  if (found == expected) return Status();
+  return Error(Code::kCorrupt,
+               "bytes %" PRIu64 " to %" PRIu64
+               " of the packed file are not those that were loaded: expected hash %s, found %s",
+               begin, end, HexOf(expected).c_str(), HexOf(found).c_str());
 }
 
 void ExpertPager::RunReader() {

@@ -103,7 +103,7 @@ class ExpertPager {
     int skipped = 0;     // expectations, for want of trust
     Expectation expected{};
   };
-  struct Part {
+  struct Part {  // what lies under one hash
     int layer, frame;
     uint64_t begin, end;  // of the expert's bytes
   };
