@@ -27,7 +27,7 @@ struct Engine::Impl {
        std::unique_ptr<Tier> tier)
       : backend_(std::move(backend)),
         tier_(std::move(tier)),
-        core_(*backend_, options, clock_, &beside_, tier_.get(), &ahead_),
+        core_(*backend_, options, clock_, &beside_, tier_.get(), &ahead_, [this] { Publish(); }),
         watch_(watch) {
     Publish();
     loop_ = std::thread([this] { Loop(); });

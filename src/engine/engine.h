@@ -41,7 +41,8 @@ class Engine {
   // Refuses what comes from now on, lets what is there go on for at most `bound_us`, then ends it;
   // returns when nothing is left. What a tier should keep gets a few seconds of that.
   void Drain(int64_t bound_us);
-  // At most some tens of milliseconds old; never waits for a step.
+  // At most some tens of milliseconds old, and newer than any end that a sink has heard of; never
+  // waits for a step.
   std::shared_ptr<const EngineSnapshot> snapshot() const;
   // The same for those who ask again and again; the engine outlives it.
   operator SnapshotSource() const {

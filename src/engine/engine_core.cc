@@ -53,7 +53,8 @@ struct EngineCore::Stats {
 };
 
 EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
-                       SideThread* beside, Tier* tier, MaskAhead* ahead)
+                       SideThread* beside, Tier* tier, MaskAhead* ahead,
+                       std::function<void()> on_counted)
     : backend_(backend),
       options_(options),
       clock_(clock),
@@ -67,6 +68,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
              backend.vocab_size(), backend.hidden_size(), &clock),
       masks_(backend.vocab_size(), clock, beside),
       ahead_(ahead),
+      on_counted_(std::move(on_counted)),
       step_sampler_(backend.vocab_size(), options.on_logits),
       stats_(std::make_unique<Stats>()) {
   if (tier_ != nullptr) tier_->Connect(&inbox_);
@@ -76,6 +78,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
 }
 
 EngineCore::~EngineCore() {
+  on_counted_ = nullptr;  // whoever listened may be half gone
   if (options_.kv.watch != nullptr) options_.kv.watch->Connect(kv_.layout(), nullptr);
   if (tier_ != nullptr) tier_->Connect(nullptr);
   inbox_.Close();
@@ -254,21 +257,28 @@ void EngineCore::TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_
   }
 }
 
-void EngineCore::TellEnded() {
+void EngineCore::CountEnded(const RequestRecord& record) {
   Stats& stats = *stats_;
-  for (const std::unique_ptr<Sequence>& sequence : scheduler_.TakeEnded()) {
+  ++stats.num_ended;
+  ++stats.num_finished[static_cast<size_t>(record.finish)];
+  stats.prompt_tokens += record.num_prompt;
+  stats.cached_tokens += record.num_cached;
+  stats.generated_tokens += record.num_generated;
+  stats.waited_us += record.waited_us;
+  if (record.num_generated > 0) {
+    ++stats.num_first_tokens;
+    stats.ttft_us += record.first_token_us - record.arrived_us;
+  }
+  inbox_.OnEnded(record.id);
+}
+
+// Counts come first: who knows of an end finds it counted.
+void EngineCore::TellEnded() {
+  const std::vector<std::unique_ptr<Sequence>> ended = scheduler_.TakeEnded();
+  for (const std::unique_ptr<Sequence>& sequence : ended) CountEnded(sequence->record);
+  if (!ended.empty() && on_counted_) on_counted_();
+  for (const std::unique_ptr<Sequence>& sequence : ended) {
     const RequestRecord& record = sequence->record;
-    ++stats.num_ended;
-    ++stats.num_finished[static_cast<size_t>(record.finish)];
-    stats.prompt_tokens += record.num_prompt;
-    stats.cached_tokens += record.num_cached;
-    stats.generated_tokens += record.num_generated;
-    stats.waited_us += record.waited_us;
-    if (record.num_generated > 0) {
-      ++stats.num_first_tokens;
-      stats.ttft_us += record.first_token_us - record.arrived_us;
-    }
-    inbox_.OnEnded(record.id);
     if (sequence->request.pools && record.finish == Finish::kLength) {
       sequence->sink->OnEmbedding(Embedding(sequence->pool));
     }

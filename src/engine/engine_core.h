@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,8 +38,11 @@ class EngineCore {
   // thread that calls Step.
   // `tier`, when there is one, keeps blocks that find no room in the backend's memory.
   // `ahead`, when there is one, fills the masks that steps would wait for; it wakes the inbox.
+  // `on_counted`, when there is one, is called within Step when requests have ended and are
+  // counted, before anybody hears of their ends.
   EngineCore(Backend& backend, const EngineOptions& options, const Clock& clock,
-             SideThread* beside = nullptr, Tier* tier = nullptr, MaskAhead* ahead = nullptr);
+             SideThread* beside = nullptr, Tier* tier = nullptr, MaskAhead* ahead = nullptr,
+             std::function<void()> on_counted = nullptr);
   ~EngineCore();  // whatever is still there ends with kShutdown
 
   // Lets the request in or says why not, at once. The sink hears of it only if it was let in.
@@ -76,6 +80,7 @@ class EngineCore {
   void RunPlan(const StepPlan& plan, int64_t began_us);
   void RunCopies(const StepPlan& plan);
   void TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us);
+  void CountEnded(const RequestRecord& record);
   void TellEnded();
   void UpdateRates(int64_t now_us);
   void TellWatch();
@@ -90,6 +95,7 @@ class EngineCore {
   Inbox inbox_;
   MaskFills masks_;
   MaskAhead* const ahead_;
+  std::function<void()> on_counted_;
   StepSampler step_sampler_;
   std::atomic<int64_t> drain_at_us_{-1};  // when what is left must go; -1: not draining
   std::unique_ptr<Stats> stats_;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "engine/event_buffer.h"
@@ -177,6 +178,37 @@ TEST(Engine, AStepThatHangsIsNoticed) {
   hang = false;
   ReadAll(*buffer);
   EXPECT_FALSE(engine.snapshot()->is_stalled);
+}
+
+// Looks at the engine from within the last thing that a sink hears.
+class LastLook final : public EventSink {
+ public:
+  explicit LastLook(const Engine& engine) : engine_(engine) {}
+  void OnToken(const TokenEvent&) override {}
+  void OnFinish(const RequestRecord&) override { seen_.set_value(engine_.snapshot()); }
+  int Room() const override { return 1000; }
+  std::shared_ptr<const EngineSnapshot> seen() { return seen_.get_future().get(); }
+
+ private:
+  const Engine& engine_;
+  std::promise<std::shared_ptr<const EngineSnapshot>> seen_;
+};
+
+TEST(Engine, WhoHearsOfAnEndFindsItCounted) {
+  FakeOptions fake;
+  fake.full_blocks = fake.window_blocks = 8000;
+  Engine engine(std::make_unique<FakeBackend>(fake), EngineOptions());
+  const auto goes_on = std::make_shared<EventBuffer>(1'000'000);
+  ASSERT_TRUE(engine.Submit(Of(10, 100'000, 1), goes_on).ok());  // no rest, in which all is told
+  for (uint64_t i = 1; i <= 3; ++i) {
+    const auto look = std::make_shared<LastLook>(engine);
+    ASSERT_TRUE(engine.Submit(Of(10, 5, i), look).ok());
+    const auto seen = look->seen();
+    EXPECT_EQ(seen->num_finished[static_cast<size_t>(Finish::kLength)], i);
+    EXPECT_EQ(seen->generated_tokens, static_cast<int64_t>(5 * i));
+    EXPECT_EQ(seen->num_admitted, i + 1);
+    EXPECT_EQ(seen->load.num_running + seen->load.num_waiting, 1);
+  }
 }
 
 TEST(Engine, RatesFadeWhileNobodyAsks) {

@@ -92,8 +92,7 @@ def admitted(replicas):
 
 
 def admitted_since(before, replicas, count):
-    """Requests that each replica has let in, once all `count` are counted: a reply comes before its server's
-    counts."""
+    """Requests that each replica has let in, once all `count` are counted."""
     def since():
         found = [now - was for now, was in zip(admitted(replicas), before)]
         return found if sum(found) >= count else None
