@@ -37,12 +37,21 @@ Finding Quota(const SystemFiles& files) {
   if (!quota) return Good("no limit on processor time");
   const double whole = std::max(1.0, std::floor(*quota));
   if (std::abs(*quota - whole) < 0.01) return Good(Printf("a quota of %.0f processors", whole));
+  const std::string found = Printf("a quota of %.2f processors", *quota);
+  if (*quota < 1) {
+    return Note(
+        found,
+        "replies stall at the end of each period, once its time is spent: a whole processor "
+        "would spare them that");
+  }
   // As many threads as Topology::useful_threads takes.
-  const double threads = std::max(1.0, std::floor(*quota + 0.75));
-  return Note(Printf("a quota of %.2f processors", *quota),
-              Printf("Hearth uses %.0f threads, and replies stall at the end of each period once "
-                     "they have spent it: a whole number of processors is spent better",
-                     threads));
+  const double threads = std::floor(*quota + 0.75);
+  if (threads < *quota) {
+    return Note(found, Printf("Hearth uses %.0f threads and hardly any of the rest: a whole number "
+                              "of processors is spent better",
+                              threads));
+  }
+  return Good(found + Printf(": %.0f threads, the last of which rests now and then", threads));
 }
 
 Finding Throttled(const SystemFiles& files) {

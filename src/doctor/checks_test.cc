@@ -175,7 +175,7 @@ std::vector<Broken> BrokenSettings() {
        "4800 of 6000", "XMP"},
       {"modules.alike", dmi, Module(8192, 4800, 4800) + Module(16384, 4800, 4800), kNote, "differ",
        "equal modules"},
-      {"cgroup.quota", box + "cpu.max", "250000 100000", kNote, "2.50", "3 threads"},
+      {"cgroup.quota", box + "cpu.max", "50000 100000", kNote, "0.50", "whole processor"},
       {"cgroup.throttled", box + "cpu.stat", "nr_periods 100\nnr_throttled 40\n", kWarning, "40 %",
        "raise the quota"},
       {"cgroup.memory", box + "memory.max", "1050000", kWarning, "limit", "smaller model"},
@@ -250,6 +250,18 @@ TEST(Checks, PowersaveIsFineWhereTheProcessorDecides) {
   files["/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"] = "intel_pstate";
   files["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = "powersave";
   EXPECT_EQ(FakeMachine(files).Of("processor.governor").verdict, Verdict::kGood);
+}
+
+TEST(Checks, AQuotaIsWellSpentByPartOfAThread) {
+  const auto with = [](const char* quota) {
+    Files files = GoodMachine();
+    files["/sys/fs/cgroup/box/cpu.max"] = quota;
+    return FakeMachine(files).Of("cgroup.quota");
+  };
+  EXPECT_EQ(with("250000 100000").verdict, Verdict::kGood);
+  EXPECT_THAT(with("250000 100000").found, HasSubstr("2.50 processors: 3 threads"));
+  EXPECT_EQ(with("210000 100000").verdict, Verdict::kNote);
+  EXPECT_THAT(with("210000 100000").advice, HasSubstr("2 threads"));
 }
 
 TEST(Modules, EmptySlotsAndOddSizes) {

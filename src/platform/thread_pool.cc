@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -23,6 +25,13 @@ bool Pin(pthread_t thread, int cpu) {
   CPU_ZERO_S(bytes, set.get());
   CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
   return pthread_setaffinity_np(thread, bytes, set.get()) == 0;
+}
+
+// Of all threads, running or not.
+int64_t ProcessNanoseconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
 // A node that is this much behind has lost a processor: then reading its memory from afar is better
@@ -191,11 +200,21 @@ void ThreadPool::WaitUntilOutside(int worker, uint32_t loop) {
   caller_spins_.Learn(SteadyNanoseconds() - start);
 }
 
+void ThreadPool::RestAsPaid(PartTime& time) {
+  while (!stopping_ && time.ShouldRest(SteadyNanoseconds(), ProcessNanoseconds)) {
+    last_rests_.store(true, std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::nanoseconds(PartTime::kRest));
+  }
+  last_rests_.store(false, std::memory_order_relaxed);
+}
+
 void ThreadPool::Work(int worker) {
   NameThread("compute");
   SpinBudget spins(most_spin_);
+  PartTime time(worker == size() - 1 ? plan_.quota : 0);
   uint32_t loop = 0;
   while ((loop = WaitForLoop(loop, spins)) != 0) {
+    if (plan_.quota > 0) RestAsPaid(time);
     if (Enter(worker, loop)) {
       const int64_t start = counts_time_ ? SteadyNanoseconds() : 0;
       TakeShares(worker);
@@ -209,7 +228,7 @@ void ThreadPool::Work(int worker) {
 
 void ThreadPool::RunErased(int n, int grain, bool only_own, Call call, void* body) {
   HEARTH_DCHECK(n >= 0 && grain >= 1);
-  if (workers_.empty() || n <= grain) {
+  if (is_alone() || n <= grain) {
     // Too little to share: worker 0 has it all, as the split would say anyway for one grain.
     if (n > 0) call(body, Range{0, n}, 0);
     return;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "platform/part_time.h"
 #include "platform/spin.h"
 #include "platform/worker_plan.h"
 
@@ -99,6 +100,12 @@ class ThreadPool {
   }
   void RunErased(int n, int grain, bool only_own, Call call, void* body);
   void Work(int worker);
+  // For the last worker, between two loops.
+  void RestAsPaid(PartTime& time);
+  // There is nobody to share with. Somebody may come any moment.
+  bool is_alone() const {
+    return workers_.size() <= (last_rests_.load(std::memory_order_relaxed) ? 1u : 0u);
+  }
   // Waits for a loop other than `seen`. Its number, or 0 when the pool is closing.
   uint32_t WaitForLoop(uint32_t seen, SpinBudget& spins);
   // Whether the worker may take part in the loop: not once the caller has closed it.
@@ -111,7 +118,7 @@ class ThreadPool {
   // `ends` has one number, or one for each node.
   template <class F>
   void RunPieces(std::span<const int> ends, int grain, F&& body) {
-    if (workers_.empty() || ends.back() <= grain) {
+    if (is_alone() || ends.back() <= grain) {
       for (int begin = 0; const int end : ends) {
         if (begin < end) body(Range{begin, end}, 0);
         begin = end;
@@ -158,6 +165,7 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> loop_{1};
   alignas(64) std::atomic<int> num_asleep_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> last_rests_{false};  // the last worker, as its quota is spent
 };
 
 }  // namespace hearth

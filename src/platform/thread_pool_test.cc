@@ -336,6 +336,31 @@ TEST(ThreadPool, TooManyWorkersAreNotPinned) {
   for (const std::vector<int>& one : seen) EXPECT_EQ(one, allowed);
 }
 
+// A quota that pays for nothing of the last worker: once what was saved up is spent, loops are done
+// without it, and nothing of them is lost.
+TEST(ThreadPool, AWorkerThatIsNotPaidForRests) {
+  WorkerPlan plan = PlanWorkersHere(2, kNumaOff);
+  plan.quota = 1e-6;
+  ThreadPool pool(plan);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  auto last_seen = std::chrono::steady_clock::now();
+  bool rests = false;
+  while (!rests && std::chrono::steady_clock::now() < end) {
+    std::atomic<int> done{0};
+    std::atomic<bool> is_there{false};
+    pool.RunBalanced(64, 1, [&](Range range, int worker) {
+      for (int64_t until = SteadyNanoseconds() + 2'000; SteadyNanoseconds() < until;) continue;
+      done += range.end - range.begin;
+      if (worker == 1) is_there = true;
+    });
+    ASSERT_EQ(done, 64);
+    const auto now = std::chrono::steady_clock::now();
+    if (is_there) last_seen = now;
+    rests = now - last_seen > std::chrono::milliseconds(200);
+  }
+  EXPECT_TRUE(rests);
+}
+
 // What one loop wrote, the next must see: thousands of short loops in a row, with pauses that let
 // the workers fall asleep.
 TEST(ThreadPool, LoopsAreOrdered) {

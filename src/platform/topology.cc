@@ -114,18 +114,24 @@ std::optional<uint64_t> AddressSpaceLeft() {
   return limit.rlim_cur > mapped ? limit.rlim_cur - mapped : 0;
 }
 
+std::optional<double> QuotaOf(const std::string& self, const std::string& mounts) {
+  std::optional<double> tightest;
+  const auto cpu = FindCgroup(self, mounts, "cpu");
+  if (!cpu) return tightest;
+  for (const std::string& folder : cpu->folders) {
+    const auto quota = cpu->unified ? CpuQuotaV2(LimitText(folder + "/cpu.max"))
+                                    : CpuQuotaV1(LimitText(folder + "/cpu.cfs_quota_us"),
+                                                 LimitText(folder + "/cpu.cfs_period_us"));
+    tightest = Tighter(tightest, quota);
+  }
+  return tightest;
+}
+
 void ReadLimits(Topology& found) {
   found.memory_limit_bytes = AddressSpaceLeft();
   const std::string self = LimitText("/proc/self/cgroup");
   const std::string mounts = LimitText("/proc/self/mountinfo");
-  if (const auto cpu = FindCgroup(self, mounts, "cpu")) {
-    for (const std::string& folder : cpu->folders) {
-      const auto quota = cpu->unified ? CpuQuotaV2(LimitText(folder + "/cpu.max"))
-                                      : CpuQuotaV1(LimitText(folder + "/cpu.cfs_quota_us"),
-                                                   LimitText(folder + "/cpu.cfs_period_us"));
-      found.cpu_quota = Tighter(found.cpu_quota, quota);
-    }
-  }
+  found.cpu_quota = QuotaOf(self, mounts);
   if (const auto memory = FindCgroup(self, mounts, "memory")) {
     for (const std::string& file : MemoryLimitFiles(*memory)) {
       found.memory_limit_bytes = Tighter(found.memory_limit_bytes, MemoryLimit(LimitText(file)));
@@ -134,6 +140,10 @@ void ReadLimits(Topology& found) {
 }
 
 }  // namespace
+
+std::optional<double> ReadCpuQuota() {
+  return QuotaOf(LimitText("/proc/self/cgroup"), LimitText("/proc/self/mountinfo"));
+}
 
 int Topology::useful_threads() const {
   if (!cpu_quota) return num_cores;

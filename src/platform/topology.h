@@ -27,6 +27,8 @@ struct Topology {
 
 // Never fails: what cannot be found out keeps its default. Takes some milliseconds.
 Topology ReadTopology();
+// Its cpu_quota alone.
+std::optional<double> ReadCpuQuota();
 
 // A logical processor, and where it is.
 struct CpuPlace {

@@ -115,8 +115,15 @@ WorkerPlan PlanWorkers(std::span<const CpuPlace> machine, std::span<const int> a
   return plan;
 }
 
+double PartlyPaid(const WorkerPlan& plan, std::optional<double> quota) {
+  const bool is_part = quota && *quota > plan.size() - 1 && *quota < plan.size();
+  return is_part && plan.size() > 1 && plan.num_nodes() == 1 ? *quota : 0;
+}
+
 WorkerPlan PlanWorkersHere(int num_workers, int nodes) {
-  return PlanWorkers(MachineCpus(), AllowedCpus(), num_workers, nodes);
+  WorkerPlan plan = PlanWorkers(MachineCpus(), AllowedCpus(), num_workers, nodes);
+  if (num_workers > 1) plan.quota = PartlyPaid(plan, ReadCpuQuota());
+  return plan;
 }
 
 }  // namespace hearth

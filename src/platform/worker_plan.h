@@ -2,6 +2,7 @@
 // Which worker sits on which processor, and which memory node its rows of the weights belong to.
 // Pure: the machine is an argument.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct WorkerPlan {
   std::vector<int> first;
   // The system's numbers of the nodes' memory, [nodes]; empty: none is bound.
   std::vector<int> memory;
+  // Processors' worth of time that are paid for, when that is a part of the last worker; else 0.
+  double quota = 0;
 
   int size() const { return first.back(); }
   int num_nodes() const { return static_cast<int>(first.size()) - 1; }
@@ -36,7 +39,10 @@ struct WorkerPlan {
 // placement on a small machine.
 WorkerPlan PlanWorkers(std::span<const CpuPlace> machine, std::span<const int> allowed,
                        int num_workers, int nodes);
-// For this machine and the processors that this thread may use.
+// The `quota` of a plan, where the cgroup has one: on one node, as nobody stands in quickly for the
+// last worker of another, and when it pays for all workers but the last.
+double PartlyPaid(const WorkerPlan& plan, std::optional<double> quota);
+// For this machine, the processors that this thread may use, and its quota.
 WorkerPlan PlanWorkersHere(int num_workers, int nodes);
 
 }  // namespace hearth

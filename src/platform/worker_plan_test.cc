@@ -281,5 +281,19 @@ TEST(WorkerPlan, EdgesCoverAllAndFollowTheWorkers) {
   EXPECT_EQ(plan.node_of(7), 1);
 }
 
+TEST(PartlyPaid, IsAFractionOfTheLastWorkerOnOneNode) {
+  const std::vector<CpuPlace> machine = DescribedCpus("package:2 core:4 pu:1");
+  const auto plan = [&](int workers, int nodes) {
+    return PlanWorkers(machine, AllOf(machine), workers, nodes);
+  };
+  EXPECT_EQ(PartlyPaid(plan(2, kNumaOff), 1.5), 1.5);
+  EXPECT_EQ(PartlyPaid(plan(8, kNumaOff), 7.25), 7.25);
+  EXPECT_EQ(PartlyPaid(plan(2, kNumaOff), std::nullopt), 0);
+  EXPECT_EQ(PartlyPaid(plan(2, kNumaOff), 2), 0);
+  EXPECT_EQ(PartlyPaid(plan(2, kNumaOff), 1), 0);  // --threads asks for more than is paid for
+  EXPECT_EQ(PartlyPaid(plan(1, kNumaOff), 0.5), 0);
+  EXPECT_EQ(PartlyPaid(plan(2, 2), 1.5), 0);
+}
+
 }  // namespace
 }  // namespace hearth
