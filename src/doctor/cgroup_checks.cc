@@ -47,11 +47,12 @@ Finding Quota(const SystemFiles& files) {
   // As many threads as Topology::useful_threads takes.
   const double threads = std::floor(*quota + 0.75);
   if (threads < *quota) {
-    return Note(found, Printf("Hearth uses %.0f threads and hardly any of the rest: a whole number "
-                              "of processors is spent better",
-                              threads));
+    return Note(found,
+                Printf("Hearth uses at most %.0f threads and little of the rest: a whole number "
+                       "of processors is spent better",
+                       threads));
   }
-  return Good(found + Printf(": %.0f threads, the last of which rests now and then", threads));
+  return Good(found);
 }
 
 Finding Throttled(const SystemFiles& files) {

@@ -177,7 +177,8 @@ std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
   const auto rested_s = static_cast<double>(impl_->clock_.now_us() - latest->at_us) * 1e-6;
   const double rates = latest->decode_tokens_per_s + latest->prefill_tokens_per_s;
   const bool fades = is_resting && rested_s > 0 && rates > 0;
-  if (!is_stalled && !fades) return latest;
+  const bool asks_tier = is_resting && impl_->tier_ != nullptr;
+  if (!is_stalled && !fades && !asks_tier) return latest;
   auto now = std::make_shared<EngineSnapshot>(*latest);
   if (is_stalled) {
     now->is_stalled = true;
@@ -188,6 +189,8 @@ std::shared_ptr<const EngineSnapshot> Engine::snapshot() const {
     now->prefill_tokens_per_s *= keep;
     now->decode_tokens_per_s *= keep;
   }
+  if (asks_tier)
+    now->tier_parts = impl_->tier_->parts();  // its connections break and mend meanwhile
   return now;
 }
 

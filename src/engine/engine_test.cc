@@ -11,6 +11,7 @@
 #include "engine/event_buffer.h"
 #include "sampling/sampler.h"
 #include "testing/fake_backend.h"
+#include "testing/memory_tier.h"
 
 namespace hearth {
 namespace {
@@ -209,6 +210,32 @@ TEST(Engine, WhoHearsOfAnEndFindsItCounted) {
     EXPECT_EQ(seen->num_admitted, i + 1);
     EXPECT_EQ(seen->load.num_running + seen->load.num_waiting, 1);
   }
+}
+
+// A tier whose connection breaks and mends without anybody asking for a block.
+class FarTier final : public testing::MemoryTier {
+ public:
+  explicit FarTier(const std::atomic<bool>& is_up) : is_up_(is_up) {}
+  TierStats stats() const override {
+    TierStats stats;
+    stats.is_reading = stats.is_writing = is_up_;
+    return stats;
+  }
+
+ private:
+  const std::atomic<bool>& is_up_;
+};
+
+TEST(Engine, AnEngineThatRestsKnowsItsTier) {
+  std::atomic<bool> is_up{false};
+  Engine engine(std::make_unique<FakeBackend>(FakeOptions()), EngineOptions(), {},
+                std::make_unique<FarTier>(is_up));
+  const auto reads = [&] { return engine.snapshot()->tier_parts.at(0).stats.is_reading; };
+  EXPECT_FALSE(reads());
+  is_up = true;
+  EXPECT_TRUE(reads());
+  is_up = false;
+  EXPECT_FALSE(reads());
 }
 
 TEST(Engine, RatesFadeWhileNobodyAsks) {

@@ -93,7 +93,7 @@ class Tier {
   virtual void Cancel(TransferId id) = 0;
   // Thread: any.
   virtual TierStats stats() const { return {}; }
-  // Those that it is made of; itself when it is one.
+  // Those that it is made of; itself when it is one. Thread: any.
   virtual std::vector<TierPart> parts() const { return {{std::string(name()), stats()}}; }
 };
 
