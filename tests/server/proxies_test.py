@@ -58,11 +58,17 @@ def compare(found):
     return rows
 
 
+# Answered at its head, while its sender leaves before its body: a proxy that sees that first logs a request that it has
+# passed on as one that it has not.
+UNFINISHED = {"length_too_large"}
+
+
 def check_front(proxy, cases):
     """Each case through the proxy, then an innocent one; (passed on, answered by Hearth)."""
     for name, (data, _) in cases.items():
+        # Of both together: a request that its sender did not wait for may be answered during the next one.
+        before = proxy.passed_on(), proxy.relay.answers
         for what, bytes_sent in ((name, data), ("somebody else's request after " + name, INNOCENT)):
-            before = proxy.passed_on(), proxy.relay.answers
             statuses = exchange(proxy.front, bytes_sent, stops=bytes_sent is not INNOCENT)
             if bytes_sent is INNOCENT:
                 same(statuses, [200], f"{proxy.name}: {what}")
@@ -70,7 +76,7 @@ def check_front(proxy, cases):
             until = time.monotonic() + 20
             while True:
                 passed, answered = (now - old for now, old in zip((proxy.passed_on(), proxy.relay.answers), before))
-                if answered <= passed:
+                if answered <= passed + (name in UNFINISHED):
                     break
                 expect(time.monotonic() < until, f"{proxy.name}, {what}: passed on {passed} requests, and Hearth "
                                                  f"answered {answered}")
