@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "base/thread_name.h"
 #include "platform/futex.h"
 #include "platform/missing.h"
+#include "platform/usage.h"
 
 namespace hearth {
 namespace {
@@ -25,13 +25,6 @@ bool Pin(pthread_t thread, int cpu) {
   CPU_ZERO_S(bytes, set.get());
   CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
   return pthread_setaffinity_np(thread, bytes, set.get()) == 0;
-}
-
-// Of all threads, running or not.
-int64_t ProcessNanoseconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
 // A node that is this much behind has lost a processor: then reading its memory from afar is better

@@ -68,12 +68,16 @@ CpuTime MachineTimeFrom(std::string_view stat, double ticks_per_second) {
   return time;
 }
 
+int64_t ProcessNanoseconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 CpuTime ReadCpuTime() {
   CpuTime time = MachineTimeFrom(ReadKernelText("/proc/stat", kMaxTextBytes),
                                  static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK))));
-  timespec own{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
-  time.own = static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
+  time.own = 1e-9 * static_cast<double>(ProcessNanoseconds());
   time.wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   return time;

@@ -16,6 +16,8 @@ Resident ReadResident();
 // From the text of /proc/self/status.
 Resident ResidentFrom(std::string_view status);
 
+// Processor time of this process, all threads, in nanoseconds.
+int64_t ProcessNanoseconds();
 // Seconds of processor time since some start; only differences mean something.
 struct CpuTime {
   double wall = 0;
