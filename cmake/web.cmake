@@ -11,6 +11,7 @@ add_custom_command(
   COMMAND ${CMAKE_SOURCE_DIR}/web/build.sh ${web_page}
   DEPENDS ${web_sources} ${CMAKE_SOURCE_DIR}/web/build.sh ${CMAKE_SOURCE_DIR}/web/embed.mjs
           ${CMAKE_SOURCE_DIR}/web/index.html ${CMAKE_SOURCE_DIR}/web/vite.config.mjs
+          ${CMAKE_SOURCE_DIR}/web/packages.mjs
           ${CMAKE_SOURCE_DIR}/web/package-lock.json
   COMMENT "Building the web page"
   VERBATIM)

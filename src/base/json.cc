@@ -8,6 +8,8 @@
 #include <limits>
 #include <system_error>
 
+#include "base/utf8.h"
+
 namespace hearth {
 namespace {
 
@@ -135,27 +137,6 @@ class TreeBuilder {
 
 bool IsDigitsOrSign(char c) { return (c >= '0' && c <= '9') || c == '-'; }
 
-// How many bytes the UTF-8 character at the front has; 0 when there is none. Shortest forms only,
-// no surrogates, nothing above U+10FFFF.
-size_t Utf8Length(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto follows = [&](size_t i, int low, int high) { return at(i) >= low && at(i) <= high; };
-  const int lead = at(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return follows(1, 0x80, 0xbf) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const int low = lead == 0xe0 ? 0xa0 : 0x80;
-    const int high = lead == 0xed ? 0x9f : 0xbf;
-    return follows(1, low, high) && follows(2, 0x80, 0xbf) ? 3 : 0;
-  }
-  if (lead < 0xf0 || lead > 0xf4) return 0;
-  const int low = lead == 0xf0 ? 0x90 : 0x80;
-  const int high = lead == 0xf4 ? 0x8f : 0xbf;
-  return follows(1, low, high) && follows(2, 0x80, 0xbf) && follows(3, 0x80, 0xbf) ? 4 : 0;
-}
-
 void WriteAscii(char c, std::string& out) {
   constexpr std::string_view kShort = "\"\\\n\r\t\b\f";
   constexpr std::string_view kLetter = "\"\\nrtbf";
@@ -172,15 +153,15 @@ void WriteAscii(char c, std::string& out) {
 void WriteString(std::string_view text, std::string& out) {
   out += '"';
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
+    const int length = DecodeUtf8(text.data(), text.data() + text.size()).num_bytes;
     if (length == 0) {
       out += "\\ufffd";
     } else if (length == 1) {
       WriteAscii(text[0], out);
     } else {
-      out += text.substr(0, length);
+      out += text.substr(0, static_cast<size_t>(length));
     }
-    text.remove_prefix(std::max<size_t>(length, 1));
+    text.remove_prefix(static_cast<size_t>(std::max(length, 1)));
   }
   out += '"';
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/memory.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -120,6 +123,24 @@ Status SparseBytes::Fill(size_t offset, std::span<const std::byte> part) {
   std::memcpy(bytes_.data() + offset, part.data(), part.size());
   static_cast<void>(::mprotect(bytes_.data() + begin, size, PROT_READ));
   return Status();
+}
+
+bool HasAddressLimit() {
+  rlimit limit;
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+int64_t ThreadStackBytes() {
+  pthread_attr_t how;
+  size_t bytes = 0;
+  if (::pthread_getattr_default_np(&how) != 0) return 0;
+  ::pthread_attr_getstacksize(&how, &bytes);
+  ::pthread_attr_destroy(&how);
+  return static_cast<int64_t>(bytes);
+}
+
+void SpareAddressSpace() {
+  if (HasAddressLimit()) ::mallopt(M_ARENA_MAX, 1);
 }
 
 uint64_t FreeMemoryBytes() {

@@ -55,6 +55,15 @@ class SparseBytes {
   std::span<std::byte> bytes_;
 };
 
+// Whether the address space of this process is limited (ulimit -v).
+bool HasAddressLimit();
+// Address space that a new thread takes for its stack.
+int64_t ThreadStackBytes();
+// Where address space is limited, allocations of all threads come from one place from now on. Else
+// each thread reserves 64 MiB for its own, and what somebody else needs later is not there. Before
+// the threads.
+void SpareAddressSpace();
+
 // Memory that nobody uses, not even as a cache; 0 when the system does not say. A hint: it changes.
 uint64_t FreeMemoryBytes();
 

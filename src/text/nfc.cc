@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/unicode_tables.h"
-#include "text/utf8.h"
 
 namespace hearth {
 namespace {

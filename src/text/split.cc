@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "base/utf8.h"
 #include "text/unicode_tables.h"
-#include "text/utf8.h"
 
 namespace hearth {
 namespace {

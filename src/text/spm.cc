@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "text/bpe.h"
 #include "text/special_names.h"
-#include "text/utf8.h"
 #include "text/vocab_table.h"
 
 namespace hearth {
