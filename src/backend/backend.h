@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -84,8 +85,12 @@ struct BackendCapabilities {
   bool chooses_tokens = false;  // rows may be asked for their likeliest token alone
 };
 
-// A step is Begin, then Finish; one is under way at a time. Thread: one at a time (the engine's).
-// Implementations own weights, KV memory and the memory of results.
+// Asked between two layers of a step: whether the step should be left there for now.
+using WantsBreak = std::function<bool()>;
+
+// A step is Begin, then Finish; one is under way at a time, unless it was left at a break: then one
+// other, of other sequences, may Begin and Finish before it goes on. Thread: one at a time (the
+// engine's). Implementations own weights, KV memory and the memory of results.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -99,6 +104,13 @@ class Backend {
   // Starts the plan, which is borrowed until Finish returns. An error means that nothing of it was
   // started; then Finish is not called.
   virtual Status Begin(const StepPlan& plan) = 0;
+  // Between Begin and Finish, as often as wanted: computes until nothing but Finish is left (true),
+  // or leaves the step between two layers because `wants_break` said so (false). Results have the
+  // same bits either way. A backend that cannot leave a step says true at once.
+  virtual bool Advance(const WantsBreak& wants_break) {
+    static_cast<void>(wants_break);
+    return true;
+  }
   // Waits for the step; one result per row, good until the next Begin. The bits of a sequence's
   // results depend on its own tokens only: not on neighbours, slicing, block placement or threads.
   // After an error the blocks that the step was to write hold anything.
@@ -107,5 +119,9 @@ class Backend {
 
 // Both in one, for callers with nothing to do in between. kExhausted when the step found no memory.
 Result<std::span<const RowResult>> RunStep(Backend& backend, const StepPlan& plan);
+// The same, and whenever the step is left because `wants_break` said so, `in_break` is called.
+Result<std::span<const RowResult>> RunStep(Backend& backend, const StepPlan& plan,
+                                           const WantsBreak& wants_break,
+                                           const std::function<void()>& in_break);
 
 }  // namespace hearth

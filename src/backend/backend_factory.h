@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
+#include "backend/numerics.h"
 #include "backend/paging_counts.h"
 #include "backend/step_phases.h"
 #include "model/model.h"
@@ -22,9 +23,12 @@ struct BackendOptions {
   int numa_nodes = 0;          // memory nodes to place weights on; 0: all, 1: as if there were one
   int max_step_tokens = 2048;  // bounds the memory of a step
   int max_rows = 64;           // of results in a step, likewise
+  Numerics numerics = Numerics::kExact;
   KvCode kv_code = KvCode::kInt16;
   int64_t expert_bytes = 0;  // memory for experts, which then come from disk; 0: all are in memory
   std::shared_ptr<PagingMeter> paging;  // told how they come and go
+  // What the process needs besides, of the host's memory: not usable.
+  int64_t beside_bytes = 0;
   bool reserves_kv = false;       // takes all memory for K and V when it opens, not when it is used
   PhaseTotals* phases = nullptr;  // told where the time of each step goes; outlives the backend
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are arranged
@@ -44,7 +48,7 @@ struct BackendPlan {
   // an expert does. 0: they cannot.
   int64_t resident_bytes = 0, frame_bytes = 0;
   int num_experts = 0, expert_layers = 0;
-  int64_t step_bytes = 0;    // activations of the largest step, about
+  int64_t step_bytes = 0;    // activations of the largest step
   int64_t result_bytes = 0;  // of max_rows
   std::string warning;       // a sentence for people, for example about slow formats; or empty
   int64_t total_bytes() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <new>
 #include <random>
 
@@ -118,6 +119,72 @@ TEST(ImmediateBackend, AStepWithoutMemoryFailsAndTheNextOneRuns) {
   EXPECT_EQ(RunStep(backend, plan).status().code(), Code::kExhausted);
   backend.has_memory = true;
   EXPECT_TRUE(RunStep(backend, plan).ok());
+}
+
+// Ten layers; says in which order they were computed, and may fail in one.
+class LayersBackend : public RowsBackend {
+ public:
+  std::vector<std::pair<const StepPlan*, int>> done;
+  int fails_at = -1;
+  bool runs_out = false;
+
+ protected:
+  Result<bool> ComputeLayers(const StepPlan& plan, const WantsBreak& wants_break) override {
+    for (int& layer = next_[&plan]; layer < 10;) {
+      if (layer == fails_at && runs_out) throw std::bad_alloc();
+      if (layer == fails_at) return Error(Code::kIo, "a layer failed");
+      done.emplace_back(&plan, layer++);
+      if (layer < 10 && wants_break()) return false;
+    }
+    next_.erase(&plan);
+    return true;
+  }
+
+ private:
+  std::map<const StepPlan*, int> next_;
+};
+
+TEST(ImmediateBackend, AStepThatWasLeftGoesOnAfterAnother) {
+  LayersBackend backend;
+  backend.rows.assign(kVocab, 0.0f);
+  const StepPlan first = PlanOf(1), second = PlanOf(1);
+  int asked = 0, num_breaks = 0;
+  const auto wants_break = [&] { return ++asked == 4; };
+  auto rows = RunStep(backend, first, wants_break, [&] {
+    ++num_breaks;
+    EXPECT_TRUE(RunStep(backend, second).ok());
+  });
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(rows->size(), 1u);
+  EXPECT_EQ(num_breaks, 1);
+  ASSERT_EQ(backend.done.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(backend.done[i].first, i >= 4 && i < 14 ? &second : &first) << i;
+  }
+}
+
+// What fails in a break is the break's, and what fails after one is the step's own.
+TEST(ImmediateBackend, FailuresAreOfTheStepTheyHappenIn) {
+  for (const bool runs_out : {false, true}) {
+    LayersBackend backend;
+    backend.rows.assign(kVocab, 0.0f);
+    backend.runs_out = runs_out;
+    const Code code = runs_out ? Code::kExhausted : Code::kIo;
+    const StepPlan first = PlanOf(1), second = PlanOf(1);
+    int asked = 0;
+    const auto once = [&] { return ++asked == 1; };
+    auto rows = RunStep(backend, first, once, [&] {
+      backend.fails_at = 3;
+      EXPECT_EQ(RunStep(backend, second).status().code(), code);
+      backend.fails_at = -1;
+    });
+    EXPECT_TRUE(rows.ok());
+    asked = 0;
+    rows = RunStep(backend, second, once, [&] { backend.fails_at = 5; });
+    EXPECT_EQ(rows.status().code(), code);
+    backend.fails_at = -1;
+    EXPECT_TRUE(RunStep(backend, PlanOf(1)).ok()) << "nothing is left behind";
+  }
 }
 
 TEST(ImmediateBackend, RefusesAsksThatMakeNoSense) {

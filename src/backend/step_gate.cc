@@ -53,9 +53,11 @@ void StepGate::Member::Enter() {
   const MutexLock lock(gate_.mu_);
   used_us_ = std::max(used_us_, gate_.level_us_);
   waits_ = true;
+  ++gate_.num_waiting_;
   gate_.changed_.Wait(gate_.mu_,
                       [this]() HEARTH_REQUIRES(gate_.mu_) { return gate_.IsTurnOf(*this); });
   waits_ = false;
+  --gate_.num_waiting_;
   gate_.inside_ = this;
   gate_.level_us_ = std::max(gate_.level_us_, used_us_);
   entered_us_ = gate_.now_us_();
@@ -69,6 +71,15 @@ void StepGate::Member::Leave() {
     used_us_ += std::max<int64_t>(0, gate_.now_us_() - entered_us_);
   }
   gate_.changed_.NotifyAll();
+}
+
+bool StepGate::Member::HasRival() const {
+  if (gate_.num_waiting_ == 0) return false;
+  const MutexLock lock(gate_.mu_);
+  const int64_t used_us = used_us_ + (gate_.now_us_() - entered_us_);
+  return std::ranges::any_of(gate_.members_, [&](const Member* other) {
+    return other->waits_ && other->used_us_ < used_us;
+  });
 }
 
 }  // namespace hearth

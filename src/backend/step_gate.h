@@ -2,6 +2,7 @@
 // Several engines on the same cores take turns: one step is computed at a time, and among those
 // that want to begin one, whoever used the least time lately goes first.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,8 @@ class StepGate {
     // Waits for its turn.
     void Enter();
     void Leave();
+    // From inside: somebody waits who has used less than this one, the time since Enter included.
+    bool HasRival() const;
 
    private:
     friend class StepGate;
@@ -46,6 +49,7 @@ class StepGate {
   CondVar changed_;
   std::vector<Member*> members_ HEARTH_GUARDED_BY(mu_);
   const Member* inside_ HEARTH_GUARDED_BY(mu_) = nullptr;
+  std::atomic<int> num_waiting_{0};  // so that HasRival costs nothing while nobody waits
   int64_t level_us_ HEARTH_GUARDED_BY(mu_) = 0;  // what those who began last had used
 };
 

@@ -101,5 +101,51 @@ TEST(StepGate, ABackendThatFailsLeavesTheGate) {
   }
 }
 
+// Between two layers the cores go to an engine that used less, without the step hearing of it.
+TEST(StepGate, AStepMakesRoomForARivalBetweenItsLayers) {
+  std::atomic<int64_t> now_us{0};
+  StepGate gate{[&] { return now_us.load(); }};
+  testing::FakeOptions options;
+  options.layers = 100;
+  std::atomic<int> layer{0};
+  std::atomic<bool> rival_is_done{false};
+  int done_by_layer = 0;
+  options.in_layer = [&](const StepPlan&, int at) {
+    layer = at;
+    now_us += 1000;
+    if (at == 50) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (rival_is_done && done_by_layer == 0) done_by_layer = at;
+  };
+  const std::unique_ptr<Backend> backend =
+      BehindGate(std::make_unique<testing::FakeBackend>(options), gate);
+  std::atomic<bool> waits{false};
+  std::thread rival([&] {
+    while (layer < 10) std::this_thread::yield();
+    StepGate::Member member(gate);
+    waits = true;
+    member.Enter();
+    rival_is_done = true;
+    member.Leave();
+  });
+  StepPlan plan;
+  plan.copies.clear();
+  plan.tokens = {1};
+  const std::vector<BlockId> table{static_cast<BlockId>(0)};
+  const std::vector<BlockTable> tables{table, table};
+  plan.slices = {{.count = 1, .tables = tables, .num_rows = 1}};
+  plan.num_rows = 1;
+  // The rival waits by layer 20.
+  const auto wants_break = [&] {
+    while (layer >= 20 && !waits) std::this_thread::yield();
+    return false;
+  };
+  int num_breaks = 0;
+  EXPECT_TRUE(RunStep(*backend, plan, wants_break, [&] { ++num_breaks; }).ok());
+  rival.join();
+  EXPECT_EQ(num_breaks, 0);
+  EXPECT_GT(done_by_layer, 10);
+  EXPECT_LT(done_by_layer, 99);
+}
+
 }  // namespace
 }  // namespace hearth

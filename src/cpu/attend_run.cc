@@ -17,8 +17,26 @@ constexpr int kMostTokensCut = 4;
 }  // namespace
 
 AttendRun::AttendRun(const KernelTable& kernels, ThreadPool& pool, KvCode code)
-    : kernels_(kernels), pool_(pool), code_(code) {
-  scratch_.Room(int64_t{kAttendScratch} * pool.size());
+    : kernels_(kernels), pool_(pool), code_(code) {}
+
+int64_t AttendRun::PartFloatsFor(int n_heads, int n_kv_heads, int d_head, int max_context,
+                                 int workers) {
+  if (workers == 1) return 0;
+  // Of sequences that are cut there are fewer than tasks are wanted, each with a task for every KV
+  // head, and most of them decode one token. Beyond a million tokens of context in them (64 heads
+  // of 64 values) there is work for everybody without cutting.
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  const int64_t sequences = (int64_t{kTasksPerWorker} * workers - 1) / n_kv_heads;
+  const int64_t spans = (int64_t{max_context} + kSpan - 1) / kSpan;
+  const int64_t floats =
+      std::max<int64_t>(sequences, kMostTokensCut) * spans * AttendPartFloats(1, n_heads, d_head);
+  return std::min(floats, kMostBytes / int64_t{sizeof(float)});
+}
+
+void AttendRun::Reserve(ScratchArena& arena, int workers, int64_t part_floats) {
+  scratch_.Reserve(arena, int64_t{kAttendScratch} * workers);
+  parts_.Reserve(arena, part_floats);
+  most_parts_ = part_floats;
 }
 
 void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int index,
@@ -29,7 +47,9 @@ void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int
       common.window > 0 ? std::max(0, slice.first_position - common.window + 1) / kSpan : 0;
   const int end = last / kSpan + 1;
   const int each = std::max(kLeastSpans, (end - begin + pieces - 1) / pieces);
-  if (slice.count > kMostTokensCut || end - begin <= each) {
+  const int64_t floats =
+      (end - begin) * AttendPartFloats(slice.count, common.n_heads, common.d_head);
+  if (slice.count > kMostTokensCut || end - begin <= each || num_parts_ + floats > most_parts_) {
     for (int head = 0; head < common.n_kv_heads; ++head) {
       for (int i = 0; i < slice.count; i += kTaskTokens) {
         tasks_.push_back({index, i, std::min(kTaskTokens, slice.count - i), head, begin, end, -1});
@@ -46,7 +66,7 @@ void AttendRun::AddTasks(const AttendArgs& common, const AttendSlice& slice, int
   for (int head = 0; head < common.n_kv_heads; ++head) {
     merges_.push_back({index, 0, slice.count, head, begin, end, num_parts_});
   }
-  num_parts_ += (end - begin) * AttendPartFloats(slice.count, common.n_heads, common.d_head);
+  num_parts_ += floats;
 }
 
 AttendArgs AttendRun::ArgsOf(const AttendArgs& common, std::span<const AttendSlice> slices,
@@ -80,6 +100,7 @@ void AttendRun::Run(const AttendArgs& common, std::span<const AttendSlice> slice
   for (size_t i = 0; i < slices.size(); ++i) {
     AddTasks(common, slices[i], static_cast<int>(i), pieces);
   }
+  scratch_.Room(int64_t{kAttendScratch} * pool_.size());
   parts_.Room(num_parts_);
   const auto run = [&](const std::vector<Task>& tasks, auto kernel) {
     pool_.RunBalanced(static_cast<int>(tasks.size()), 1, [&](Range range, int worker) {

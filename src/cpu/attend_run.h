@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of one layer for all sequences of a step, shared out over the thread pool.
 #pragma once
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,13 @@ struct AttendSlice {
 class AttendRun {
  public:
   AttendRun(const KernelTable& kernels, ThreadPool& pool, KvCode code = KvCode::kInt16);
+  // Lasting room for so many workers, and for what pieces of sequences leave for merging. Sequences
+  // whose pieces would leave more are not cut: the bits are the same.
+  void Reserve(ScratchArena& arena, int workers, int64_t part_floats);
+  // What is worth reserving for sequences of so many tokens.
+  static int64_t PartFloatsFor(int n_heads, int n_kv_heads, int d_head, int max_context,
+                               int workers);
+  int64_t used_part_floats() const { return num_parts_; }  // of the last run
   // `common` is what all slices share; q and out are those of row 0.
   void Run(const AttendArgs& common, std::span<const AttendSlice> slices);
 
@@ -40,6 +48,7 @@ class AttendRun {
   Scratch<float> scratch_;  // [workers, kAttendScratch]
   Scratch<float> parts_;
   int64_t num_parts_ = 0;  // floats of parts_ in use
+  int64_t most_parts_ = std::numeric_limits<int64_t>::max();
   std::vector<Task> tasks_, merges_;
 };
 

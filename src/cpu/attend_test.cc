@@ -263,6 +263,29 @@ TEST_P(Attend, SharedOutOverThreads) {
   }
 }
 
+// Sequences for which nothing is reserved for merging stay whole, and nothing else changes.
+TEST_P(Attend, WithoutRoomForPiecesNothingIsCut) {
+  Rng rng(38);
+  ThreadPool threads(3);
+  const int64_t each = (2600 / kSpan + 1) * AttendPartFloats(1, 4, 64);
+  for (const int64_t room : {int64_t{0}, each, 2 * each, 3 * each}) {
+    const Scene scene({64, 2, 2, 2, 2600, 0, false}, rng);
+    const std::vector<AttendSlice> slices = {
+        {0, 1, scene.shape.first_position, scene.table.data()},
+        {1, 1, scene.shape.first_position + 1, scene.table.data()}};
+    ScratchArena counted;
+    AttendRun(table(), threads, scene.code).Reserve(counted, threads.size(), room);
+    Result<ScratchArena> arena = ScratchArena::Make(counted.used_bytes());
+    ASSERT_TRUE(arena.ok());
+    AttendRun run(table(), threads, scene.code);
+    run.Reserve(*arena, threads.size(), room);
+    std::vector<float> out(scene.q.size(), -77.0f);
+    run.Run(scene.Args(out.data(), nullptr), slices);
+    ASSERT_EQ(Difference(scene.Run(ScalarKernels(), 0, scene.shape.n_kv_heads), out), "") << room;
+    EXPECT_EQ(run.used_part_floats(), std::min(room, 2 * each));
+  }
+}
+
 TEST_P(Attend, EveryHeadSize) {
   Rng rng(32);
   std::vector<int> sizes = {1, 5, 20, 50, 100, 250};  // odd ones may be slow, not wrong

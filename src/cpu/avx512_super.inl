@@ -101,12 +101,15 @@ inline __m512i Broadcast32(const void* at) {
 }
 
 // The float steps of a superblock, in their order: first its exact sums, then its minima.
-[[gnu::always_inline]] inline __m512 AddExact(__m512i high, __m512i low, __m512 d, __m512 x_scale,
-                                              __m512 sum) {
+template <int kPlanes>
+[[gnu::always_inline]] inline __m512 AddExact(const __m512i (&exact)[kPlanes], __m512 d,
+                                              __m512 x_scale, __m512 sum) {
   const __m512 scale = _mm512_mul_ps(d, x_scale);
-  sum =
-      _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_mul_ps(_mm512_set1_ps(256.0f), scale), sum);
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), scale, sum);
+  if constexpr (kPlanes == 2) {
+    const __m512 high = _mm512_mul_ps(_mm512_set1_ps(256.0f), scale);
+    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact[0]), high, sum);
+  }
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact[kPlanes - 1]), scale, sum);
 }
 [[gnu::always_inline]] inline __m512 TakeMinima(__m512i exact, __m512 dmin, __m512 x_scale,
                                                 __m512 sum) {

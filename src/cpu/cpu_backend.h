@@ -22,13 +22,18 @@ struct CpuOptions {
   int numa_nodes = kNumaOff;   // as in worker_plan.h
   std::vector<int> kv_blocks;  // of each group of CpuKvLayout; one number is for every group
   KvCode kv_code = KvCode::kInt16;
+  Numerics numerics = Numerics::kExact;
   bool reserves_kv = false;    // takes the memory of all blocks at once
   int max_step_tokens = 2048;  // bounds the memory of a step
+  int max_rows = 64;           // of results for which memory is reserved
   int64_t expert_bytes = 0;    // as in BackendOptions, like the next
   std::shared_ptr<PagingMeter> paging;
   std::function<void(int64_t done, int64_t total)> on_progress;  // while weights are packed
   PhaseTotals* phases = nullptr;  // profiles steps into this, which outlives the backend
 };
+
+// Address space for the activations of the largest step.
+int64_t CpuStepBytes(const Model& model, const CpuOptions& options);
 
 // How this backend cuts the K and V of a model into blocks; the numbers of blocks are 0.
 KvLayout CpuKvLayout(const ModelSpec& spec, KvCode code = KvCode::kInt16);

@@ -12,17 +12,6 @@
 namespace hearth {
 namespace {
 
-// The buffers of forward.h for so many tokens: floats, and two bytes for each quantised value.
-int64_t StepBytes(const ModelSpec& spec, int64_t tokens) {
-  const int64_t d = spec.d_model, q = int64_t{spec.n_heads} * spec.d_head;
-  const int64_t kv = int64_t{spec.n_kv_heads} * spec.d_head;
-  const int64_t d_ff = spec.n_experts > 0 ? spec.d_ff_expert : spec.d_ff;
-  const int64_t slots = tokens * std::max(1, spec.n_active_experts);
-  const int64_t of_tokens = 4 * (3 * d + 2 * q + 2 * kv + spec.rope.n_dims + spec.n_experts);
-  const int64_t of_slots = 4 * (2 * d_ff + d) + 2 * std::max(d, d_ff);
-  return tokens * (of_tokens + 2 * std::max(d, q)) + slots * of_slots;
-}
-
 // A sentence about weights in formats without a fast kernel, or "" when all have one.
 std::string SlowFormatsNote(const Model& model) {
   std::string names;
@@ -56,6 +45,24 @@ Status PlanExperts(const Model& model, BackendPlan& plan) {
   return Status();
 }
 
+CpuOptions CpuOptionsOf(const BackendPlan& plan) {
+  CpuOptions options;
+  options.isa = IsaNamed(plan.options.isa).value_or(Isa::kScalar);
+  options.num_threads = plan.options.num_threads;
+  options.numa_nodes = plan.options.numa_nodes;
+  for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
+  options.kv_code = plan.kv.code;
+  options.numerics = plan.options.numerics;
+  options.expert_bytes = plan.options.expert_bytes;
+  options.paging = plan.options.paging;
+  options.reserves_kv = plan.options.reserves_kv;
+  options.max_step_tokens = plan.options.max_step_tokens;
+  options.max_rows = plan.options.max_rows;
+  options.on_progress = plan.options.on_progress;
+  options.phases = plan.options.phases;
+  return options;
+}
+
 class CpuFactory : public BackendFactory {
  public:
   std::string_view name() const override { return "cpu"; }
@@ -77,31 +84,20 @@ class CpuFactory : public BackendFactory {
     plan.kv = CpuKvLayout(model.spec, options.kv_code);
     plan.weight_bytes = PackedModel::BytesFor(model);
     HEARTH_TRY(PlanExperts(model, plan));
-    plan.step_bytes = StepBytes(model.spec, options.max_step_tokens);
+    plan.step_bytes = CpuStepBytes(model, CpuOptionsOf(plan));
     plan.result_bytes = int64_t{options.max_rows} * model.spec.vocab_size * 4;
     plan.warning = SlowFormatsNote(model);
     return plan;
   }
 
-  Result<uint64_t> UsableBytes(const BackendOptions&) const override {
-    return ReadTopology().usable_memory_bytes();
+  Result<uint64_t> UsableBytes(const BackendOptions& options) const override {
+    const uint64_t usable = ReadTopology().usable_memory_bytes();
+    return usable - std::min(usable, static_cast<uint64_t>(options.beside_bytes));
   }
 
   Result<std::unique_ptr<Backend>> Open(const Model& model,
                                         const BackendPlan& plan) const override {
-    CpuOptions options;
-    options.isa = IsaNamed(plan.options.isa).value_or(Isa::kScalar);
-    options.num_threads = plan.options.num_threads;
-    options.numa_nodes = plan.options.numa_nodes;
-    for (const KvGroupLayout& group : plan.kv.groups) options.kv_blocks.push_back(group.num_blocks);
-    options.kv_code = plan.kv.code;
-    options.expert_bytes = plan.options.expert_bytes;
-    options.paging = plan.options.paging;
-    options.reserves_kv = plan.options.reserves_kv;
-    options.max_step_tokens = plan.options.max_step_tokens;
-    options.on_progress = plan.options.on_progress;
-    options.phases = plan.options.phases;
-    return MakeCpuBackend(model, options);
+    return MakeCpuBackend(model, CpuOptionsOf(plan));
   }
 };
 

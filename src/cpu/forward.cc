@@ -19,15 +19,15 @@ int64_t Nanoseconds() {
 }  // namespace
 
 Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool,
-                 KvMemory& kv, PhaseTotals* phases)
-    : model_(model),
+                 KvMemory& kv, Numerics numerics, PhaseTotals* phases)
+    : StepMemory(kernels, pool, kv.layout().code),
+      model_(model),
       spec_(model.spec()),
       kernels_(kernels),
       pool_(pool),
       kv_(kv),
+      numerics_(numerics),
       frequencies_(RopeFrequencies(model.spec().rope)),
-      attend_(kernels, pool, kv.layout().code),
-      matmuls_(kernels, pool),
       clock_(phases, pool.size(), [&pool] {
         const ThreadPool::LoopTime time = pool.loop_time();
         return PhaseReading{Nanoseconds(), time.loops, time.busy};
@@ -36,19 +36,34 @@ Forward::Forward(const PackedModel& model, const KernelTable& kernels, ThreadPoo
   FindNeeds();
 }
 
-Status Forward::Run(const StepPlan& plan, std::span<float> logits) {
+// Between two halves of layers a step is its plan and x_: everything else is made anew in each.
+Result<bool> Forward::Layers(const StepPlan& plan, const WantsBreak& wants_break) {
   clock_.Enter(StepPhase::kSmall);
+  int half = 0;
   PlaceTokens(plan);
-  Embed(plan);
-  if (model_.pager() != nullptr) ExpectExperts(0);
-  for (int layer = 0; layer < static_cast<int>(spec_.layers.size()); ++layer) {
-    Attention(plan, layer);
-    HEARTH_TRY(Ffn(layer));
+  if (left_.plan == &plan) {
+    std::swap(x_, left_x_);
+    half = left_.half;
+    left_.plan = nullptr;
+  } else {
+    Embed(plan);
+    if (model_.pager() != nullptr) ExpectExperts(0);
+  }
+  for (const auto end = 2 * static_cast<int>(spec_.layers.size()); half < end;) {
+    if (half % 2 == 0) {
+      Attention(plan, half / 2);
+    } else {
+      HEARTH_TRY(Ffn(half / 2));
+    }
+    if (++half == end || left_.plan != nullptr || !wants_break()) continue;
+    std::swap(x_, left_x_);
+    left_.plan = &plan;
+    left_.half = half;
+    clock_.EndStep();
+    return false;
   }
   Pool(plan);
-  Logits(plan, logits);
-  clock_.EndStep();
-  return Status();
+  return true;
 }
 
 void Forward::PlaceTokens(const StepPlan& plan) {
@@ -98,7 +113,7 @@ void Forward::Attention(const StepPlan& plan, int index) {
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   const int d = spec_.d_model, q_width = spec_.n_heads * spec_.d_head;
   const int kv_width = spec_.n_kv_heads * spec_.d_head;
-  NormAndQuantise(layer.attn_norm, NeedsOf({&layer.q, &layer.k, &layer.v}));
+  NormAndQuantise(layer.attn_norm, NeedsOf(numerics_, {&layer.q, &layer.k, &layer.v}));
   float* q = Shaped(q_, num_tokens_, Padded(q_width));
   float* k = Shaped(k_, num_tokens_, Padded(kv_width));
   float* v = Shaped(v_, num_tokens_, Padded(kv_width));
@@ -114,7 +129,7 @@ void Forward::Attention(const StepPlan& plan, int index) {
   clock_.Enter(StepPhase::kAttention);
   Attend(plan, index);
   clock_.Enter(StepPhase::kSmall);
-  act_.Shape(num_tokens_, q_width, NeedsOf({&layer.out}));
+  act_.Shape(num_tokens_, q_width, NeedsOf(numerics_, {&layer.out}));
   EachToken([&](int t, int) {
     act_.Quantise(kernels_, mixed_.data() + int64_t{t} * Padded(q_width), t);
   });
@@ -230,9 +245,9 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
     }
   }
   const auto count = static_cast<int>(rows.size());
-  if (count == 0) return;
+  if (count == 0) return clock_.EndStep();
   float* h = Shaped(h_, count, d);
-  act_.Shape(count, d, NeedsOf({&model_.head()}));
+  act_.Shape(count, d, NeedsOf(numerics_, {&model_.head()}));
   pool_.Run(count, 1, [&](Range range, int) {
     for (int i = range.begin; i < range.end; ++i) {
       const int64_t token = rows[static_cast<size_t>(i)];
@@ -244,7 +259,7 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
   clock_.Enter(StepPhase::kHead);
   if (padded == spec_.vocab_size) {
     matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, logits.data(), padded});
-    return;
+    return clock_.EndStep();
   }
   float* out = Shaped(out_, count, padded);
   matmuls_.RunOne({&model_.head(), act_.With(h, d), nullptr, out, padded});
@@ -252,6 +267,7 @@ void Forward::Logits(const StepPlan& plan, std::span<float> logits) {
     std::copy_n(out + int64_t{i} * padded, spec_.vocab_size,
                 logits.begin() + int64_t{i} * spec_.vocab_size);
   }
+  clock_.EndStep();
 }
 
 }  // namespace hearth

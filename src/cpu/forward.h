@@ -6,37 +6,28 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "cpu/attend_run.h"
 #include "cpu/kernels.h"
 #include "cpu/kv_memory.h"
-#include "cpu/matmul.h"
 #include "cpu/packed_model.h"
-#include "cpu/panels.h"
 #include "cpu/phases.h"
-#include "cpu/scratch.h"
+#include "cpu/step_memory.h"
 #include "platform/thread_pool.h"
 namespace hearth {
 
-// Width of a buffer row whose products come panel by panel.
-inline int Padded(int width) { return NumPanels(width) * kPanelRows; }
-// Room for `count` rows.
-inline float* Shaped(Scratch<float>& rows, int count, int width) {
-  return rows.Room(int64_t{count} * width);
-}
-
-// Owns the activations of a step; they grow to the largest step seen and stay.
 // Thread: one at a time.
-class Forward {
+class Forward : public StepMemory {
  public:
   // `phases`, when not null, is told where the time of each step goes.
   Forward(const PackedModel& model, const KernelTable& kernels, ThreadPool& pool, KvMemory& kv,
-          PhaseTotals* phases = nullptr);
-  // The plan was checked: tokens, tables and rows are in range. An error when an expert that had to
-  // come from disk did not.
-  Status Run(const StepPlan& plan, std::span<float> logits);
+          Numerics numerics, PhaseTotals* phases = nullptr);
+  // The plan was checked: tokens, tables and rows are in range. True: all layers are done; false:
+  // the step was left within them, and another plan may go through both calls before it
+  // goes on. An error, when an expert that had to come from disk did not, ends the step.
+  Result<bool> Layers(const StepPlan& plan, const WantsBreak& wants_break);
+  // After its layers.
+  void Logits(const StepPlan& plan, std::span<float> logits);
 
  private:
-  using Rows = Scratch<float>;  // [tokens, width]
   struct Choice {
     int expert, slot;  // slot: row in the buffers that are sorted by expert
     float weight;
@@ -64,7 +55,6 @@ class Forward {
   void SortByExpert(int num_experts);
   void GluAndQuantise(int rows, int d_ff, InputNeeds needs);
   void Pool(const StepPlan& plan);
-  void Logits(const StepPlan& plan, std::span<float> logits);
   template <class F>
   void EachToken(F&& body) {  // body(token, worker)
     pool_.Run(num_tokens_, 1, [&](Range range, int worker) {
@@ -77,29 +67,28 @@ class Forward {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   KvMemory& kv_;
+  const Numerics numerics_;
   std::vector<double> frequencies_;
   struct FfnNeeds {
     InputNeeds gate, down;
   };
   std::vector<FfnNeeds> ffn_needs_;  // by layer
 
+  // A step that was left: the half of a layer, attention or feed-forward, that it goes on with. Its
+  // x_ is in left_x_.
+  struct Left {
+    const StepPlan* plan = nullptr;  // null: there is none
+    int half = 0;
+  };
+  Left left_;
+
   int num_tokens_ = 0;
   std::vector<int> position_, slice_of_;  // [tokens]
-  Rows cos_, sin_;                        // [tokens, n_dims / 2]
-  Rows x_, h_, q_, k_, v_, mixed_, out_;  // [tokens, ...]
-  Rows gate_, up_, down_;                 // [slots, ...]: tokens when dense
-  Rows router_;                           // [tokens, n_experts padded to a panel]
   std::vector<Choice> choices_;           // [tokens, n_active_experts]
   std::vector<int> expert_begin_;         // [n_experts + 1]: slots of each expert
   std::vector<int> batch_begin_;          // [n_experts]: rows of each in what runs now, or -1
   std::vector<ExpertPager::Loaded> used_experts_;
-  Rows slot_h_;                  // [slots, d_model], where experts that read floats come in parts
-  Rows ahead_h_, ahead_router_;  // of some tokens, for the layer that comes next
-  InputBuffer ahead_act_;
-  InputBuffer act_, slot_act_;
-  AttendRun attend_;
   std::vector<AttendSlice> attend_slices_;
-  Matmuls matmuls_;
   PhaseClock clock_;
 };
 

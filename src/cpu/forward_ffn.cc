@@ -10,15 +10,13 @@
 namespace hearth {
 namespace {
 
-// The places of the `count` largest of n values, in front of the others.
-std::vector<int> LargestOf(const float* row, int n, int count) {
-  std::vector<int> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
+// The places of the `count` largest of n values to the front of order[n].
+void FindLargest(const float* row, int n, int count, int* order) {
+  std::iota(order, order + n, 0);
   // Ties to the lower index. NaN compares false both ways, which a sort must never see.
   const auto key = [row](int e) { return row[e] == row[e] ? row[e] : -INFINITY; };
-  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+  std::partial_sort(order, order + count, order + n,
                     [&](int a, int b) { return key(a) != key(b) ? key(a) > key(b) : a < b; });
-  return order;
 }
 
 }  // namespace
@@ -27,6 +25,7 @@ std::vector<int> LargestOf(const float* row, int n, int count) {
 void Forward::FindNeeds() {
   for (const PackedLayer& layer : model_.layers()) {
     FfnNeeds& needs = ffn_needs_.emplace_back();
+    needs.gate.numerics = needs.down.numerics = numerics_;
     for (const PackedFfn& ffn : layer.ffn) {
       needs.gate.Add(ffn.gate);
       needs.gate.Add(ffn.up);
@@ -88,7 +87,7 @@ void Forward::DenseFfn(const PackedFfn& ffn) {
   clock_.Enter(StepPhase::kFeedForward);
   matmuls_.Run();
   clock_.Enter(StepPhase::kSmall);
-  GluAndQuantise(num_tokens_, d_ff, NeedsOf({&ffn.down}));
+  GluAndQuantise(num_tokens_, d_ff, NeedsOf(numerics_, {&ffn.down}));
   float* down = Shaped(down_, num_tokens_, Padded(d));
   clock_.Enter(StepPhase::kFeedForward);
   matmuls_.RunOne({&ffn.down, slot_act_.With(gate, Padded(d_ff)), ffn.down_bias, down, Padded(d)});
@@ -108,22 +107,24 @@ void Forward::Route(const PackedLayer& layer, RouterKind kind) {
       {&layer.router, act_.With(h_.data(), spec_.d_model), layer.router_bias, logits, padded});
   const bool softmax_first = kind == RouterKind::kSoftmaxThenTopK;
   choices_.resize(static_cast<size_t>(num_tokens_) * static_cast<size_t>(active));
-  EachToken([&](int t, int) {
+  int* orders = order_.Room(int64_t{pool_.size()} * padded);
+  float* shares = share_.Room(int64_t{pool_.size()} * padded);
+  EachToken([&](int t, int worker) {
     float* row = logits + int64_t{t} * padded;
     if (softmax_first) kernels_.softmax(row, n);
-    const std::vector<int> order = LargestOf(row, n, active);
-    std::vector<float> weights;
-    for (int i = 0; i < active; ++i) weights.push_back(row[order[static_cast<size_t>(i)]]);
+    int* order = orders + int64_t{worker} * padded;
+    float* weights = shares + int64_t{worker} * padded;
+    FindLargest(row, n, active, order);
+    for (int i = 0; i < active; ++i) weights[i] = row[order[i]];
     if (!softmax_first) {
-      kernels_.softmax(weights.data(), active);
+      kernels_.softmax(weights, active);
     } else if (spec_.renormalise_experts) {
       float sum = 0.0f;
-      for (const float weight : weights) sum += weight;
-      for (float& weight : weights) weight /= sum;
+      for (int i = 0; i < active; ++i) sum += weights[i];
+      for (int i = 0; i < active; ++i) weights[i] /= sum;
     }
     for (int i = 0; i < active; ++i) {
-      choices_[static_cast<size_t>(t * active + i)] = {order[static_cast<size_t>(i)], 0,
-                                                       weights[static_cast<size_t>(i)]};
+      choices_[static_cast<size_t>(t * active + i)] = {order[i], 0, weights[i]};
     }
   });
   SortByExpert(n);
@@ -235,13 +236,12 @@ void Forward::ExpectExperts(int first) {
 
 // A few tokens stand for all.
 void Forward::ExpectExpertsOf(int index) {
-  constexpr int kTokens = 8;
   const PackedLayer& layer = model_.layers()[static_cast<size_t>(index)];
   if (layer.router.rows == 0 || !model_.pager()->IsWorthExpecting(index)) return;
   const int d = spec_.d_model, n = spec_.n_experts, padded = Padded(n);
-  const int tokens = std::min(num_tokens_, kTokens);
+  const int tokens = std::min(num_tokens_, kAheadTokens);
   float* h = Shaped(ahead_h_, tokens, d);
-  ahead_act_.Shape(tokens, d, NeedsOf({&layer.router}));
+  ahead_act_.Shape(tokens, d, NeedsOf(numerics_, {&layer.router}));
   for (int i = 0; i < tokens; ++i) {
     const int64_t token = int64_t{num_tokens_} * (i + 1) / tokens - 1;
     kernels_.rms_norm(x_.data() + token * d, layer.ffn_norm, static_cast<float>(spec_.norm_eps), d,
@@ -250,11 +250,13 @@ void Forward::ExpectExpertsOf(int index) {
   }
   float* logits = Shaped(ahead_router_, tokens, padded);
   matmuls_.RunOne({&layer.router, ahead_act_.With(h, d), layer.router_bias, logits, padded});
+  int* order = order_.Room(int64_t{pool_.size()} * padded);
   std::vector<int> expected;
   for (int rank = 0; rank < spec_.n_active_experts; ++rank) {
     for (int i = 0; i < tokens; ++i) {
       const float* row = logits + int64_t{i} * padded;
-      const int expert = LargestOf(row, n, rank + 1)[static_cast<size_t>(rank)];
+      FindLargest(row, n, rank + 1, order);
+      const int expert = order[rank];
       if (std::ranges::find(expected, expert) == expected.end()) expected.push_back(expert);
     }
   }

@@ -15,6 +15,9 @@ const KernelTable& AvxVnniKernels() {
     AddAvx2Supers<true>(table);
     AddAvx2Blocks<true>(table);
     AddAvx2AttendInt8<true>(table);
+    AddAvx2Tiles<true>(table);
+    AddAvx2TilesBytes<true>(table);
+    AddAvx2TilesSuper<true>(table);
     return table;
   }();
   return kTable;

@@ -20,20 +20,25 @@ inline constexpr int kStrip = 576;
 // share one scale over the same columns, everything inside a superblock is exact in int32.
 inline constexpr int kSuper = 256;
 
-// m rows of 16-bit activations, split into signed halves: value = (256 hi + lo) * scale.
-// Columns beyond `cols` are zero up to `stride`, a multiple of 64 (of 256 when strip is kSuper).
+// m rows of activations in one or two planes of signed bytes. Two, of numerics `exact`, are halves
+// of 16 bits: value = (256 hi + lo) * scale. One, of `fast`, is lo alone; every pointer to
+// something of hi is null then. Columns beyond `cols` are zero up to `stride`, a multiple of 64 (of
+// 256 when strip is kSuper).
 struct Activations {
   int8_t* hi;       // [m, stride]
   int8_t* lo;       // [m, stride]
   float* scale;     // [m, num_strips]
   int32_t* sum_hi;  // [m, num_blocks]: of each block of 32, for kernels with unsigned weights
   int32_t* sum_lo;  // [m, num_blocks]
+  // Only when strip is kStrip, else null: whole values, 256 hi + lo.
+  int16_t* whole;  // [m, stride]
   // Only when strip is kSuper, else null: sums of 16 and of 32 neighbours. Two of them side by side
   // are what a 16-bit dot product takes.
   int16_t *sum16_hi, *sum16_lo;  // [m, 2 * num_blocks]
   int16_t *sum32_hi, *sum32_lo;  // [m, num_blocks]
   int m, cols, stride, num_strips, num_blocks;
-  int strip;  // columns that share a scale: kStrip or kSuper
+  int strip;   // columns that share a scale: kStrip, kSuper or kQuantBlock
+  int planes;  // 1 or 2; 0: there are only floats
 };
 
 // One MXFP4 block whose exponent lies too far from its strip's to be folded into int8.
@@ -133,6 +138,20 @@ inline constexpr size_t kAttendScratch =
 
 using AttendKernel = void (*)(const AttendArgs& args, int kv_begin, int kv_end);
 
+// A product for many tokens, whose tiles hold rows and tokens in registers (tile.inl). Null: the
+// table's one kernel is for any number.
+struct TileProduct {
+  MatmulKernel kernel = nullptr;
+  int fewest = 0;  // tokens from which it is the faster one
+};
+
+// What a table has beside the products of `exact`: those with one plane of activations, numerics
+// `fast`, for every format that is multiplied as integers. Others have one product for both.
+struct FastProducts {
+  MatmulKernel matmul[kNumPackKinds] = {};
+  TileProduct tiles[kNumPackKinds] = {};
+};
+
 struct KernelTable {
   const char* isa;
   // One row of floats to row `row` of `x`.
@@ -152,6 +171,8 @@ struct KernelTable {
   // Ends an attention whose spans were taken by several calls: `parts` to `out`.
   AttendKernel merge_spans;
   MatmulKernel matmul[kNumPackKinds];  // by PackKind; null for kRaw
+  TileProduct tiles[kNumPackKinds] = {};
+  FastProducts fast = {};
 };
 
 const KernelTable& ScalarKernels();

@@ -43,6 +43,7 @@ KernelTable MakeTable() {
   AddAmxSupers(table);
   BlockKinds::ForEach(
       [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = MatmulBlocks; });
+  for (TileProduct& tiles : table.tiles) tiles = {};  // AMX has its own for many tokens
   return table;
 }
 

@@ -157,16 +157,19 @@ inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
   for (int i = 0; i < kCount; ++i) {
     const __m512 x_scale = _mm512_set1_ps(x.scale[(token + i) * x.num_strips + sums.n]);
     const int32_t* at = ints + p * 2 * kTileInts + (t + i) * kPanelRows;
-    __m512i high = _mm512_load_si512(at), low = _mm512_load_si512(at + kTileInts);
+    __m512i exact[2] = {_mm512_load_si512(at), _mm512_load_si512(at + kTileInts)};
     if constexpr (!kOnePlane<kKind>) {
-      high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_load_si512(at + 2 * kTileInts));
-      low = _mm512_add_epi32(_mm512_slli_epi32(low, 8), _mm512_load_si512(at + 3 * kTileInts));
+#pragma GCC unroll 2
+      for (int plane = 0; plane < 2; ++plane) {
+        exact[plane] = _mm512_add_epi32(_mm512_slli_epi32(exact[plane], 8),
+                                        _mm512_load_si512(at + (2 + plane) * kTileInts));
+      }
     } else if constexpr (kNegated<kKind>) {
-      high = _mm512_sub_epi32(_mm512_setzero_si512(), high);
-      low = _mm512_sub_epi32(_mm512_setzero_si512(), low);
+#pragma GCC unroll 2
+      for (__m512i& one : exact) one = _mm512_sub_epi32(_mm512_setzero_si512(), one);
     }
     __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(totals[i]);
-    sum = AddExact(high, low, _mm512_load_ps(unit.d[p]), x_scale, sum);
+    sum = AddExact(exact, _mm512_load_ps(unit.d[p]), x_scale, sum);
     if constexpr (SuperLayoutOf(kKind).has_min) {
       sum = TakeMinima(minima[i], _mm512_load_ps(unit.dmin[p]), x_scale, sum);
     }

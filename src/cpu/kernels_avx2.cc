@@ -24,10 +24,10 @@ uint32_t LargestMagnitude(const float* values, int n) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
     top8 = _mm256_max_epu32(top8, _mm256_and_si256(bits, magnitude));
   }
-  alignas(32) uint32_t lanes[8];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), top8);
-  uint32_t top = 0;
-  for (const uint32_t lane : lanes) top = lane > top ? lane : top;
+  __m128i top4 = _mm_max_epu32(_mm256_castsi256_si128(top8), _mm256_extracti128_si256(top8, 1));
+  top4 = _mm_max_epu32(top4, _mm_shuffle_epi32(top4, 0x4e));
+  top4 = _mm_max_epu32(top4, _mm_shuffle_epi32(top4, 0xb1));
+  auto top = static_cast<uint32_t>(_mm_cvtsi128_si32(top4));
   for (; i < n; ++i) {
     const uint32_t bits = BitsOf(values[i]) & 0x7fffffffu;
     top = bits > top ? bits : top;
@@ -60,6 +60,28 @@ void SplitStrip(const float* values, int n, float inverse, int8_t* hi, int8_t* l
     lo[i] = static_cast<int8_t>(value & 255);
     hi[i] = static_cast<int8_t>((value - lo[i]) / 256);
   }
+}
+
+// Eight values by `factor`, rounded to the nearest integers.
+inline __m256i Rounded(const float* values, __m256 factor) {
+  const __m256 round = _mm256_set1_ps(kRound);
+  const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(values), factor);
+  return _mm256_cvttps_epi32(_mm256_sub_ps(_mm256_add_ps(scaled, round), round));
+}
+
+void RoundStrip(const float* values, int n, float inverse, int8_t* out) {
+  const __m256 factor = _mm256_set1_ps(inverse);
+  int i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m256i a =
+        _mm256_packs_epi32(Rounded(values + i, factor), Rounded(values + i + 8, factor));
+    const __m256i b =
+        _mm256_packs_epi32(Rounded(values + i + 16, factor), Rounded(values + i + 24, factor));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        _mm256_permutevar8x32_epi32(_mm256_packs_epi16(a, b), order));
+  }
+  for (; i < n; ++i) out[i] = static_cast<int8_t>((values[i] * inverse + kRound) - kRound);
 }
 
 void BlockSums(const int8_t* values, int num_blocks, int32_t* sums) {
@@ -208,12 +230,16 @@ const KernelTable& Avx2Kernels() {
   static const KernelTable kTable = [] {
     KernelTable table = {"avx2", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
                          Glu,    Rope,     AddScaled, Softmax, nullptr, {}};
+    table.fast = ScalarKernels().fast;  // what is not replaced below
     AddAvx2Attend(table);
     AddAvx2AttendInt8<false>(table);
     AddAvx2Matmuls<false>(table);
     AddAvx2Supers<false>(table);
     AddAvx2Blocks<false>(table);
     AddAvx2Floats(table);
+    AddAvx2Tiles<false>(table);
+    AddAvx2TilesBytes<false>(table);
+    AddAvx2TilesSuper<false>(table);
     return table;
   }();
   return kTable;

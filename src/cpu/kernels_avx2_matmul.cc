@@ -157,32 +157,7 @@ void Q8Panel(const MatmulArgs& args, int token, const uint8_t* panel, float* y) 
   }
 }
 
-void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
-  const PackedMatrix& w = *args.w;
-  int first = 0, last = w.num_spills;  // the first spill at or after row_begin
-  while (first < last) {
-    const int middle = (first + last) / 2;
-    if (w.spills[middle].row < row_begin) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  for (int s = first; s < w.num_spills && w.spills[s].row < row_end; ++s) {
-    const SpilledBlock& spill = w.spills[s];
-    for (int t = 0; t < args.x->m; ++t) {
-      const Token x(*args.x, t);
-      int32_t exact = 0;
-      for (int i = 0; i < kQuantBlock; ++i) {
-        const int at = spill.block * kQuantBlock + i;
-        exact += spill.w[i] * (256 * x.hi[at] + x.lo[at]);
-      }
-      float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[spill.block / kStripBlocks];
-      y = FusedMulAdd(static_cast<float>(exact), scale, y);
-    }
-  }
-}
+#include "cpu/spills.inl"
 
 void MatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end) {
   static constexpr PanelFunction kFunctions[kMostTokens] = {Mxfp4Panel<1>, Mxfp4Panel<2>,

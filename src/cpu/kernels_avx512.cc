@@ -40,6 +40,16 @@ void SplitStrip(const float* values, int n, float inverse, int8_t* hi, int8_t* l
   }
 }
 
+void RoundStrip(const float* values, int n, float inverse, int8_t* out) {
+  const __m512 factor = _mm512_set1_ps(inverse), round = _mm512_set1_ps(kRound);
+  for (int i = 0; i < n; i += 16) {
+    const __mmask16 lanes = FirstLanes(n - i);
+    const __m512 x = _mm512_maskz_loadu_ps(lanes, values + i);
+    const __m512 whole = _mm512_sub_ps(_mm512_add_ps(_mm512_mul_ps(x, factor), round), round);
+    _mm_mask_storeu_epi8(out + i, lanes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(whole)));
+  }
+}
+
 // Sums of four neighbouring bytes each, for two blocks of 32.
 __m512i QuadSums(const int8_t* values) {
   return _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1),
@@ -218,12 +228,16 @@ const KernelTable& Avx512VnniKernels() {
   static const KernelTable kTable = [] {
     KernelTable table = {"avx512vnni", Quantise, DotRows,   nullptr, nullptr, RmsNorm,
                          Glu,          Rope,     AddScaled, Softmax, nullptr, {}};
+    table.fast = ScalarKernels().fast;  // what is not replaced below
     AddAvx512Attend(table);
     AddAvx512AttendInt8(table);
     AddAvx512Matmuls<false>(table);
     AddAvx512Supers<false>(table);
     AddAvx512Blocks(table);
     AddAvx512Floats(table);
+    AddAvx512Tiles(table);
+    AddAvx512TilesBytes(table);
+    AddAvx512TilesSuper(table);
     return table;
   }();
   return kTable;

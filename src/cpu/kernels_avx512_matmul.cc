@@ -208,32 +208,7 @@ void Q8Tile(const MatmulArgs& args, const Tile& tile) {
   Store<kTokens, kPanels>(args, tile, sum);
 }
 
-void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
-  const PackedMatrix& w = *args.w;
-  int first = 0, last = w.num_spills;  // the first spill at or after row_begin
-  while (first < last) {
-    const int middle = (first + last) / 2;
-    if (w.spills[middle].row < row_begin) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  for (int s = first; s < w.num_spills && w.spills[s].row < row_end; ++s) {
-    const SpilledBlock& spill = w.spills[s];
-    for (int t = 0; t < args.x->m; ++t) {
-      const Tokens<1> x(*args.x, t);
-      int32_t exact = 0;
-      for (int i = 0; i < kQuantBlock; ++i) {
-        const int at = spill.block * kQuantBlock + i;
-        exact += spill.w[i] * (256 * x.hi[0][at] + x.lo[0][at]);
-      }
-      float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[0][spill.block / kStripBlocks];
-      y = FusedMulAdd(static_cast<float>(exact), scale, y);
-    }
-  }
-}
+#include "cpu/spills.inl"
 
 void AddBias(const MatmulArgs& args, int row_begin, int row_end) {
   if (args.bias == nullptr) return;

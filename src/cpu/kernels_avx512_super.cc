@@ -20,78 +20,87 @@ namespace {
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
 }
 
-// One token's activations.
+// One token's activations and the sums of its sub-blocks: of two planes hi comes first, lo is last.
+template <PackKind kKind, int kPlanes>
 struct Token {
-  Token(const Activations& x, int t)
-      : hi(x.hi + int64_t{t} * x.stride),
-        lo(x.lo + int64_t{t} * x.stride),
-        sum16_hi(x.sum16_hi + int64_t{t} * x.num_blocks * 2),
-        sum16_lo(x.sum16_lo + int64_t{t} * x.num_blocks * 2),
-        sum32_hi(x.sum32_hi + int64_t{t} * x.num_blocks),
-        sum32_lo(x.sum32_lo + int64_t{t} * x.num_blocks),
-        scale(x.scale + int64_t{t} * x.num_strips) {}
-  const int8_t *hi, *lo;
-  const int16_t *sum16_hi, *sum16_lo, *sum32_hi, *sum32_lo;
+  Token(const Activations& x, int t) : scale(x.scale + int64_t{t} * x.num_strips) {
+    constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
+    const int64_t at = int64_t{t} * x.num_blocks * (kSixteen ? 2 : 1);
+    plane[kPlanes - 1] = x.lo + int64_t{t} * x.stride;
+    sums[kPlanes - 1] = (kSixteen ? x.sum16_lo : x.sum32_lo) + at;
+    if constexpr (kPlanes == 2) {
+      plane[0] = x.hi + int64_t{t} * x.stride;
+      sums[0] = (kSixteen ? x.sum16_hi : x.sum32_hi) + at;
+    }
+  }
+  const int8_t* plane[kPlanes];
+  const int16_t* sums[kPlanes];
   const float* scale;
 };
 
 // Sub-block `sub` of the whole row: what its sums start from, so that codes may be unsigned.
-template <PackKind kKind>
-[[gnu::always_inline]] inline void StartOf(const Token& x, int sub, int shift, __m512i& high,
-                                           __m512i& low) {
-  if constexpr (kCodeOffset<kKind> == 0) {
-    high = low = _mm512_setzero_si512();
-  } else {
-    constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
-    const int factor = -kCodeOffset<kKind> * (1 << shift);
-    high = _mm512_set1_epi32(factor * (kSixteen ? x.sum16_hi : x.sum32_hi)[sub]);
-    low = _mm512_set1_epi32(factor * (kSixteen ? x.sum16_lo : x.sum32_lo)[sub]);
+template <PackKind kKind, int kPlanes>
+[[gnu::always_inline]] inline void StartOf(const Token<kKind, kPlanes>& x, int sub, int shift,
+                                           __m512i (&start)[kPlanes]) {
+  const int factor = -kCodeOffset<kKind> * (1 << shift);
+#pragma GCC unroll 2
+  for (int i = 0; i < kPlanes; ++i) {
+    start[i] = kCodeOffset<kKind> == 0 ? _mm512_setzero_si512()
+                                       : _mm512_set1_epi32(factor * x.sums[i][sub]);
   }
 }
 
 // One group of one panel into a token's exact sums.
-template <PackKind kKind>
+template <PackKind kKind, int kPlanes>
 [[gnu::always_inline]] inline void AddGroup(const __m512i (&w)[16],
-                                            const GroupScales<kKind>& scales, const Token& x,
-                                            int column, __m512i& high, __m512i& low) {
+                                            const GroupScales<kKind>& scales,
+                                            const Token<kKind, kPlanes>& x, int column,
+                                            __m512i (&exact)[kPlanes]) {
   constexpr int kQuads = kSteps<kKind>;
 #pragma GCC unroll 4
   for (int s = 0; s < kSubs<kKind>; ++s) {
-    __m512i sub_high, sub_low;
-    StartOf<kKind>(x, column / SuperLayoutOf(kKind).sub_cols + s, 0, sub_high, sub_low);
+    __m512i sums[kPlanes];
+    StartOf<kKind>(x, column / SuperLayoutOf(kKind).sub_cols + s, 0, sums);
 #pragma GCC unroll 8
     for (int q = s * kQuads; q < (s + 1) * kQuads; ++q) {
-      sub_high = _mm512_dpbusd_epi32(sub_high, w[q], Broadcast32(x.hi + column + 4 * q));
-      sub_low = _mm512_dpbusd_epi32(sub_low, w[q], Broadcast32(x.lo + column + 4 * q));
+#pragma GCC unroll 2
+      for (int i = 0; i < kPlanes; ++i) {
+        sums[i] = _mm512_dpbusd_epi32(sums[i], w[q], Broadcast32(x.plane[i] + column + 4 * q));
+      }
     }
-    high = _mm512_add_epi32(high, _mm512_mullo_epi32(sub_high, scales.scale[s]));
-    low = _mm512_add_epi32(low, _mm512_mullo_epi32(sub_low, scales.scale[s]));
+#pragma GCC unroll 2
+    for (int i = 0; i < kPlanes; ++i) {
+      exact[i] = _mm512_add_epi32(exact[i], _mm512_mullo_epi32(sums[i], scales.scale[s]));
+    }
   }
 }
 
 // What the minima of a unit take away, exact.
-template <PackKind kKind>
-[[gnu::always_inline]] inline __m512i MinSum(const __m512i* min_pairs, const Token& x, int unit) {
-  constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
-  constexpr int kAll = kSixteen ? 16 : 8;
-  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + unit * kAll;
-  const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + unit * kAll;
-  __m512i high = _mm512_setzero_si512(), low = _mm512_setzero_si512();
+template <PackKind kKind, int kPlanes>
+[[gnu::always_inline]] inline __m512i MinSum(const __m512i* min_pairs,
+                                             const Token<kKind, kPlanes>& x, int unit) {
+  constexpr int kAll = kSuper / SuperLayoutOf(kKind).sub_cols;
+  __m512i sums[kPlanes];
+#pragma GCC unroll 2
+  for (int i = 0; i < kPlanes; ++i) sums[i] = _mm512_setzero_si512();
 #pragma GCC unroll 8
-  for (int i = 0; i < kAll / 2; ++i) {
-    high = _mm512_dpwssd_epi32(high, min_pairs[i], Broadcast32(hi + 2 * i));
-    low = _mm512_dpwssd_epi32(low, min_pairs[i], Broadcast32(lo + 2 * i));
+  for (int pair = 0; pair < kAll / 2; ++pair) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kPlanes; ++i) {
+      const __m512i two = Broadcast32(x.sums[i] + unit * kAll + 2 * pair);
+      sums[i] = _mm512_dpwssd_epi32(sums[i], min_pairs[pair], two);
+    }
   }
-  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+  if constexpr (kPlanes == 1) return sums[0];
+  return _mm512_add_epi32(_mm512_slli_epi32(sums[0], 8), sums[kPlanes - 1]);
 }
 
 // Step kStep and those after it of one group, one token: quad after quad, so that what is broadcast
 // serves all panels at once.
-template <PackKind kKind, int kPanels, int kStep = 0>
+template <PackKind kKind, int kPlanes, int kPanels, int kStep = 0>
 [[gnu::always_inline]] inline void SumSteps(const uint8_t* codes, int64_t panel_bytes,
-                                            const Token& x, int column,
-                                            __m512i (&high)[kPanels][kSubs<kKind>],
-                                            __m512i (&low)[kPanels][kSubs<kKind>]) {
+                                            const Token<kKind, kPlanes>& x, int column,
+                                            __m512i (&sums)[kPanels][kSubs<kKind>][kPlanes]) {
   if constexpr (kStep < kSteps<kKind>) {
 #pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
@@ -100,42 +109,45 @@ template <PackKind kKind, int kPanels, int kStep = 0>
 #pragma GCC unroll 4
       for (int s = 0; s < kSubs<kKind>; ++s) {
         const int at = column + (s * kSteps<kKind> + kStep) * 4;
-        high[p][s] = _mm512_dpbusd_epi32(high[p][s], w[s], Broadcast32(x.hi + at));
-        low[p][s] = _mm512_dpbusd_epi32(low[p][s], w[s], Broadcast32(x.lo + at));
+#pragma GCC unroll 2
+        for (int i = 0; i < kPlanes; ++i) {
+          sums[p][s][i] = _mm512_dpbusd_epi32(sums[p][s][i], w[s], Broadcast32(x.plane[i] + at));
+        }
       }
     }
-    SumSteps<kKind, kPanels, kStep + 1>(codes, panel_bytes, x, column, high, low);
+    SumSteps<kKind, kPlanes, kPanels, kStep + 1>(codes, panel_bytes, x, column, sums);
   }
 }
 
 // One group of several panels into the token's exact sums.
-template <PackKind kKind, int kPanels>
+template <PackKind kKind, int kPlanes, int kPanels>
 [[gnu::always_inline]] inline void AddLines(const uint8_t* codes, int64_t panel_bytes,
                                             const GroupScales<kKind> (&scales)[kPanels],
-                                            const Token& x, int column, __m512i (&high)[kPanels][1],
-                                            __m512i (&low)[kPanels][1]) {
-  __m512i sub_high[kPanels][kSubs<kKind>], sub_low[kPanels][kSubs<kKind>];
+                                            const Token<kKind, kPlanes>& x, int column,
+                                            __m512i (&exact)[kPanels][1][kPlanes]) {
+  __m512i sums[kPanels][kSubs<kKind>][kPlanes];
 #pragma GCC unroll 4
   for (int s = 0; s < kSubs<kKind>; ++s) {
     const int sub = column / SuperLayoutOf(kKind).sub_cols + s;
-    StartOf<kKind>(x, sub, InPlaceShift<kKind>(s), sub_high[0][s], sub_low[0][s]);
+    StartOf<kKind>(x, sub, InPlaceShift<kKind>(s), sums[0][s]);
 #pragma GCC unroll 3
     for (int p = 1; p < kPanels; ++p) {
-      sub_high[p][s] = sub_high[0][s];
-      sub_low[p][s] = sub_low[0][s];
+#pragma GCC unroll 2
+      for (int i = 0; i < kPlanes; ++i) sums[p][s][i] = sums[0][s][i];
     }
   }
-  SumSteps<kKind, kPanels>(codes, panel_bytes, x, column, sub_high, sub_low);
+  SumSteps<kKind, kPlanes, kPanels>(codes, panel_bytes, x, column, sums);
 #pragma GCC unroll 3
   for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 4
     for (int s = 0; s < kSubs<kKind>; ++s) {
       const auto down = static_cast<unsigned>(InPlaceShift<kKind>(s));
       const __m512i scale = scales[p].scale[s];
-      const __m512i dot_high = _mm512_srai_epi32(sub_high[p][s], down);
-      const __m512i dot_low = _mm512_srai_epi32(sub_low[p][s], down);
-      high[p][0] = _mm512_add_epi32(high[p][0], _mm512_mullo_epi32(dot_high, scale));
-      low[p][0] = _mm512_add_epi32(low[p][0], _mm512_mullo_epi32(dot_low, scale));
+#pragma GCC unroll 2
+      for (int i = 0; i < kPlanes; ++i) {
+        const __m512i dot = _mm512_srai_epi32(sums[p][s][i], down);
+        exact[p][0][i] = _mm512_add_epi32(exact[p][0][i], _mm512_mullo_epi32(dot, scale));
+      }
     }
   }
 }
@@ -157,10 +169,11 @@ template <PackKind kKind>
   if (kLayout.codes_at > 256 && g == 3) Prefetch(unit + ahead + 256);
 }
 
-template <PackKind kKind, int kTokens, int kPanels>
+template <PackKind kKind, int kPlanes, int kTokens, int kPanels>
 void Tile(const MatmulArgs& args, const Place& place) {
   constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
   constexpr int kPairs = kSubs<kKind> / 2;
+  using TokenOf = Token<kKind, kPlanes>;
   constexpr int kAhead = kLayout.unit_bytes > 3000 ? 1 : 2;  // units: 2.7 to 5.6 KB of a stream
   const PackedMatrix& w = *args.w;
   const uint8_t* panel = w.data + place.panel * w.panel_bytes;
@@ -174,10 +187,11 @@ void Tile(const MatmulArgs& args, const Place& place) {
     const int64_t ahead = n + kAhead < units
                               ? int64_t{kAhead} * kLayout.unit_bytes
                               : place.jump + int64_t{kAhead - units} * kLayout.unit_bytes;
-    __m512i high[kPanels][kTokens], low[kPanels][kTokens], mins[kPanels][4 * kPairs];
+    __m512i exact[kPanels][kTokens][kPlanes], mins[kPanels][4 * kPairs];
 #pragma GCC unroll 8
     for (int i = 0; i < kPanels * kTokens; ++i) {
-      high[i / kTokens][i % kTokens] = low[i / kTokens][i % kTokens] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+      for (__m512i& plane : exact[i / kTokens][i % kTokens]) plane = _mm512_setzero_si512();
     }
 #pragma GCC unroll 1
     for (int g = 0; g < 4; ++g) {
@@ -194,16 +208,17 @@ void Tile(const MatmulArgs& args, const Place& place) {
         }
       }
       if constexpr (kTokens == 1) {
-        AddLines<kKind, kPanels>(codes, w.panel_bytes, scales, Token(*args.x, place.token),
-                                 n * kSuper + g * 64, high, low);
+        AddLines<kKind, kPlanes, kPanels>(codes, w.panel_bytes, scales,
+                                          TokenOf(*args.x, place.token), n * kSuper + g * 64,
+                                          exact);
       } else {
         static_assert(kPanels == 1);
         __m512i group[16];
         UnpackGroup<kKind>(codes, group);
 #pragma GCC unroll 8
         for (int t = 0; t < kTokens; ++t) {
-          AddGroup<kKind>(group, scales[0], Token(*args.x, place.token + t), n * kSuper + g * 64,
-                          high[0][t], low[0][t]);
+          AddGroup<kKind, kPlanes>(group, scales[0], TokenOf(*args.x, place.token + t),
+                                   n * kSuper + g * 64, exact[0][t]);
         }
       }
     }
@@ -213,12 +228,12 @@ void Tile(const MatmulArgs& args, const Place& place) {
       const __m512 d = Factors(at, 0);
 #pragma GCC unroll 8
       for (int t = 0; t < kTokens; ++t) {
-        const Token x(*args.x, place.token + t);
+        const TokenOf x(*args.x, place.token + t);
         const __m512 x_scale = _mm512_set1_ps(x.scale[n]);
         __m512& y = sum[p][t];
-        y = AddExact(high[p][t], low[p][t], d, x_scale, y);
+        y = AddExact(exact[p][t], d, x_scale, y);
         if constexpr (kLayout.has_min) {
-          y = TakeMinima(MinSum<kKind>(mins[p], x, n), Factors(at, 1), x_scale, y);
+          y = TakeMinima(MinSum<kKind, kPlanes>(mins[p], x, n), Factors(at, 1), x_scale, y);
         }
       }
     }
@@ -236,17 +251,19 @@ void Tile(const MatmulArgs& args, const Place& place) {
 }
 
 // Panels once from memory, then all tokens while they are in cache.
-template <PackKind kKind>
+template <PackKind kKind, int kPlanes>
 void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
   using TileFunction = void (*)(const MatmulArgs&, const Place&);
   constexpr int kMostTokens = 8;
   static constexpr TileFunction kOnePanel[kMostTokens] = {
-      Tile<kKind, 1, 1>, Tile<kKind, 2, 1>, Tile<kKind, 3, 1>, Tile<kKind, 4, 1>,
-      Tile<kKind, 5, 1>, Tile<kKind, 6, 1>, Tile<kKind, 7, 1>, Tile<kKind, 8, 1>};
+      Tile<kKind, kPlanes, 1, 1>, Tile<kKind, kPlanes, 2, 1>, Tile<kKind, kPlanes, 3, 1>,
+      Tile<kKind, kPlanes, 4, 1>, Tile<kKind, kPlanes, 5, 1>, Tile<kKind, kPlanes, 6, 1>,
+      Tile<kKind, kPlanes, 7, 1>, Tile<kKind, kPlanes, 8, 1>};
   const int m = args.x->m;
   int p = panel_begin;
   if (m == 1) {
-    for (; p + 3 <= panel_end; p += 3) Tile<kKind, 1, 3>(args, {0, p, 3 * args.w->panel_bytes});
+    const int64_t jump = 3 * args.w->panel_bytes;
+    for (; p + 3 <= panel_end; p += 3) Tile<kKind, kPlanes, 1, 3>(args, {0, p, jump});
   }
   for (; p < panel_end; ++p) {
     for (int t = 0; t < m; t += kMostTokens) {
@@ -261,8 +278,10 @@ void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
 
 template <>
 void AddAvx512Supers<kVbmi>(KernelTable& table) noexcept {
-  SuperKinds::ForEach(
-      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
+  SuperKinds::ForEach([&]<PackKind kKind>() {
+    table.matmul[static_cast<int>(kKind)] = Matmul<kKind, 2>;
+    table.fast.matmul[static_cast<int>(kKind)] = Matmul<kKind, 1>;
+  });
 }
 
 }  // namespace hearth

@@ -27,6 +27,9 @@ void AddScalarSupers(KernelTable& table) noexcept;
 void AddScalarBlocks(KernelTable& table) noexcept;
 void AddAmxSupers(KernelTable& table) noexcept;
 void AddAvx512Blocks(KernelTable& table) noexcept;
+void AddAvx512Tiles(KernelTable& table) noexcept;
+void AddAvx512TilesBytes(KernelTable& table) noexcept;
+void AddAvx512TilesSuper(KernelTable& table) noexcept;
 void AddAvx512Attend(KernelTable& table) noexcept;
 void AddAvx2Attend(KernelTable& table) noexcept;
 void AddAvx512AttendInt8(KernelTable& table) noexcept;
@@ -38,6 +41,12 @@ template <bool kVnni>
 void AddAvx2Blocks(KernelTable& table) noexcept;
 template <bool kVnni>
 void AddAvx2Supers(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2Tiles(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2TilesBytes(KernelTable& table) noexcept;
+template <bool kVnni>
+void AddAvx2TilesSuper(KernelTable& table) noexcept;
 template <bool kVnni>
 void AddAvx2AttendInt8(KernelTable& table) noexcept;
 template <bool kVbmi>
@@ -57,6 +66,18 @@ template <>
 void AddAvx2Supers<false>(KernelTable& table) noexcept;
 template <>
 void AddAvx2Supers<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Tiles<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2Tiles<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2TilesBytes<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2TilesBytes<true>(KernelTable& table) noexcept;
+template <>
+void AddAvx2TilesSuper<false>(KernelTable& table) noexcept;
+template <>
+void AddAvx2TilesSuper<true>(KernelTable& table) noexcept;
 template <>
 void AddAvx2AttendInt8<false>(KernelTable& table) noexcept;
 template <>

@@ -14,40 +14,76 @@ namespace {
 
 void SuperSums(const Activations& x, int row) {
   const int64_t first = int64_t{row} * x.num_blocks;
-  for (int i = 0; i < 2 * x.num_blocks; ++i) {
-    int32_t sum_hi = 0, sum_lo = 0;
-    for (int64_t j = int64_t{row} * x.stride + 16 * i, end = j + 16; j < end; ++j) {
-      sum_hi += x.hi[j];
-      sum_lo += x.lo[j];
+  const auto sum = [&](const int8_t* plane, const int32_t* sums, int16_t* sum16, int16_t* sum32) {
+    for (int i = 0; i < 2 * x.num_blocks; ++i) {
+      int32_t exact = 0;
+      for (int64_t j = int64_t{row} * x.stride + 16 * i, end = j + 16; j < end; ++j) {
+        exact += plane[j];
+      }
+      sum16[2 * first + i] = static_cast<int16_t>(exact);
     }
-    x.sum16_hi[2 * first + i] = static_cast<int16_t>(sum_hi);
-    x.sum16_lo[2 * first + i] = static_cast<int16_t>(sum_lo);
-  }
-  for (int64_t b = first; b < first + x.num_blocks; ++b) {
-    x.sum32_hi[b] = static_cast<int16_t>(x.sum_hi[b]);
-    x.sum32_lo[b] = static_cast<int16_t>(x.sum_lo[b]);
+    for (int64_t b = first; b < first + x.num_blocks; ++b) {
+      sum32[b] = static_cast<int16_t>(sums[b]);
+    }
+  };
+  if (x.planes == 2) sum(x.hi, x.sum_hi, x.sum16_hi, x.sum32_hi);
+  sum(x.lo, x.sum_lo, x.sum16_lo, x.sum32_lo);
+}
+
+void SumBlocks(const int8_t* plane, int num_blocks, int32_t* sums) {
+  for (int b = 0; b < num_blocks; ++b) {
+    sums[b] = 0;
+    for (int i = 0; i < kQuantBlock; ++i) sums[b] += plane[b * kQuantBlock + i];
   }
 }
 
-// One scale per strip, 16-bit values rounded to nearest even. A strip that holds a NaN or an
-// infinity gets a NaN scale and zero values, so that exactly its own row comes out NaN.
+// Where a strip lies, and what its values are multiplied by before they are rounded.
+struct StripOf {
+  int begin, end;
+  bool finite;
+  float inverse;
+};
+
+// The scale of strip `c` of a row for values up to `most`. A strip that holds a NaN or an infinity
+// gets a NaN scale, so that exactly its own row comes out NaN.
+StripOf ScaleStrip(const float* values, const Activations& x, int row, int c, float most) {
+  const int begin = c * x.strip, end = begin + x.strip < x.cols ? begin + x.strip : x.cols;
+  uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
+  for (int i = begin; i < end; ++i) {
+    const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
+    if (magnitude > top) top = magnitude;
+  }
+  const bool finite = top < 0x7f800000u;
+  const float amax = FloatOf(top);
+  x.scale[int64_t{row} * x.num_strips + c] = finite ? amax / most : FloatOf(0x7fc00000u);
+  // Below 2^-100 the inverse would overflow; such a strip is zero to any reader of its sum.
+  return {begin, end, finite, finite && amax >= 0x1p-100f ? most / amax : 0.0f};
+}
+
+// One plane: 8-bit values rounded to nearest even.
+void QuantiseBytes(const float* values, const Activations& x, int row) {
+  int8_t* plane = x.lo + int64_t{row} * x.stride;
+  for (int c = 0; c < x.num_strips; ++c) {
+    const StripOf strip = ScaleStrip(values, x, row, c, kByteMax);
+    for (int i = strip.begin; i < strip.end; ++i) {
+      const float scaled = strip.finite ? values[i] * strip.inverse : 0.0f;
+      plane[i] = static_cast<int8_t>((scaled + kRound) - kRound);
+    }
+  }
+  for (int i = x.cols; i < x.stride; ++i) plane[i] = 0;
+  SumBlocks(plane, x.num_blocks, x.sum_lo + int64_t{row} * x.num_blocks);
+  if (x.strip == kSuper) SuperSums(x, row);
+}
+
+// One scale per strip, 16-bit values rounded to nearest even; zeros where the scale is NaN.
 void Quantise(const float* values, const Activations& x, int row) {
+  if (x.planes == 1) return QuantiseBytes(values, x, row);
   int8_t* hi = x.hi + int64_t{row} * x.stride;
   int8_t* lo = x.lo + int64_t{row} * x.stride;
   for (int c = 0; c < x.num_strips; ++c) {
-    const int begin = c * x.strip, end = begin + x.strip < x.cols ? begin + x.strip : x.cols;
-    uint32_t top = 0;  // magnitudes compare as integers, and NaN above all
-    for (int i = begin; i < end; ++i) {
-      const uint32_t magnitude = BitsOf(values[i]) & 0x7fffffffu;
-      if (magnitude > top) top = magnitude;
-    }
-    const bool finite = top < 0x7f800000u;
-    const float amax = FloatOf(top);
-    // Below 2^-100 the inverse would overflow; such a strip is zero to any reader of its sum.
-    const float inverse = finite && amax >= 0x1p-100f ? kActMax / amax : 0.0f;
-    x.scale[int64_t{row} * x.num_strips + c] = finite ? amax / kActMax : FloatOf(0x7fc00000u);
-    for (int i = begin; i < end; ++i) {
-      const float scaled = finite ? values[i] * inverse : 0.0f;
+    const StripOf strip = ScaleStrip(values, x, row, c, kActMax);
+    for (int i = strip.begin; i < strip.end; ++i) {
+      const float scaled = strip.finite ? values[i] * strip.inverse : 0.0f;
       const auto value = static_cast<int32_t>((scaled + kRound) - kRound);
       const auto low = static_cast<int8_t>(value & 255);
       lo[i] = low;
@@ -55,45 +91,45 @@ void Quantise(const float* values, const Activations& x, int row) {
     }
   }
   for (int i = x.cols; i < x.stride; ++i) hi[i] = lo[i] = 0;
-  for (int b = 0; b < x.num_blocks; ++b) {
-    int32_t sum_hi = 0, sum_lo = 0;
-    for (int i = 0; i < kQuantBlock; ++i) {
-      sum_hi += hi[b * kQuantBlock + i];
-      sum_lo += lo[b * kQuantBlock + i];
-    }
-    x.sum_hi[int64_t{row} * x.num_blocks + b] = sum_hi;
-    x.sum_lo[int64_t{row} * x.num_blocks + b] = sum_lo;
-  }
-  if (x.strip == kSuper) SuperSums(x, row);
+  SumBlocks(hi, x.num_blocks, x.sum_hi + int64_t{row} * x.num_blocks);
+  SumBlocks(lo, x.num_blocks, x.sum_lo + int64_t{row} * x.num_blocks);
+  if (x.strip == kSuper) return SuperSums(x, row);
+  int16_t* whole = x.whole + int64_t{row} * x.stride;
+  for (int i = 0; i < x.stride; ++i) whole[i] = static_cast<int16_t>(256 * hi[i] + lo[i]);
 }
 
 struct Token {
-  const int8_t *hi, *lo;
+  const int8_t *hi, *lo;  // hi is null where there is one plane
   const float* scale;
+  int strip;
+  float ScaleAt(int block) const { return scale[block * kQuantBlock / strip]; }
 };
 Token TokenOf(const Activations& x, int t) {
-  return {x.hi + int64_t{t} * x.stride, x.lo + int64_t{t} * x.stride,
-          x.scale + int64_t{t} * x.num_strips};
+  return {x.planes == 2 ? x.hi + int64_t{t} * x.stride : nullptr, x.lo + int64_t{t} * x.stride,
+          x.scale + int64_t{t} * x.num_strips, x.strip};
 }
 
-int32_t Joined(const Token& token, int column) { return 256 * token.hi[column] + token.lo[column]; }
+int32_t Joined(const Token& token, int column) {
+  return (token.hi != nullptr ? 256 * token.hi[column] : 0) + token.lo[column];
+}
 
-// Per strip an exact integer sum, one conversion, one fused multiply-add; then the spilled blocks
-// of the row, in order; then the bias.
+// Per strip of the activations an exact integer sum, one conversion, one fused multiply-add; then
+// the spilled blocks of the row, in order; then the bias.
 float DotMxfp4(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& x) {
-  const int blocks = w.cols / kQuantBlock, strips = (w.cols + kStrip - 1) / kStrip;
+  const int blocks = w.cols / kQuantBlock, together = x.strip / kQuantBlock;
   float sum = 0.0f;
-  for (int c = 0; c < strips; ++c) {
+  for (int first = 0; first < blocks; first += together) {
     int32_t exact = 0;
-    for (int b = c * kStripBlocks; b < blocks && b < (c + 1) * kStripBlocks; ++b) {
+    for (int b = first; b < blocks && b < first + together; ++b) {
       const int shift = Mxfp4Shifts(panel, w.cols)[b * kPanelRows + lane] >> 4;
       for (int i = 0; i < kQuantBlock; ++i) {
         const int code = Mxfp4Code(panel, w.cols, b, lane, i);
         exact += (kTwiceE2m1[code] << shift) * Joined(x, b * kQuantBlock + i);
       }
     }
-    const float scale = FloatOf(uint32_t{Mxfp4Bases(panel)[c * kPanelRows + lane]} << 23);
-    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[c], sum);
+    const uint8_t base = Mxfp4Bases(panel)[first / kStripBlocks * kPanelRows + lane];
+    const float scale = FloatOf(uint32_t{base} << 23);
+    sum = FusedMulAdd(static_cast<float>(exact), scale * x.ScaleAt(first), sum);
   }
   return sum;
 }
@@ -110,7 +146,7 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end) {
         exact += spill.w[i] * Joined(x, spill.block * kQuantBlock + i);
       }
       float& y = args.y[t * args.y_stride + spill.row];
-      const float scale = spill.scale * x.scale[spill.block / kStripBlocks];
+      const float scale = spill.scale * x.ScaleAt(spill.block);
       y = FusedMulAdd(static_cast<float>(exact), scale, y);
     }
   }
@@ -153,7 +189,7 @@ float DotQ8(const PackedMatrix& w, const uint8_t* panel, int lane, const Token& 
       exact += Q8Code(panel, w.cols, b, lane, i) * Joined(x, b * kQuantBlock + i);
     }
     const float scale = F32FromF16(Q8Scales(panel)[b * kPanelRows + lane]);
-    sum = FusedMulAdd(static_cast<float>(exact), scale * x.scale[b / kStripBlocks], sum);
+    sum = FusedMulAdd(static_cast<float>(exact), scale * x.ScaleAt(b), sum);
   }
   return sum;
 }
@@ -235,6 +271,13 @@ const KernelTable& ScalarKernels() {
     AddScalarSupers(table);
     AddScalarBlocks(table);
     AddScalarFloats(table);
+    // The definitions above are those of both numerics: they ask the activations.
+    for (int i = 0; i < kNumPackKinds; ++i) {
+      const auto kind = static_cast<PackKind>(i);
+      const bool is_float =
+          kind == PackKind::kF32 || kind == PackKind::kF16 || kind == PackKind::kBf16;
+      if (!is_float) table.fast.matmul[i] = table.matmul[i];
+    }
     return table;
   }();
   return kTable;

@@ -16,15 +16,16 @@ namespace {
 template <PackKind kKind>
 float Dot(const PackedMatrix& w, const uint8_t* panel, int lane, const Activations& x, int t) {
   constexpr BlockTraits kTraits = BlockTraitsOf(kKind);
-  const int8_t* hi = x.hi + int64_t{t} * x.stride;
+  const int8_t* hi = x.planes == 2 ? x.hi + int64_t{t} * x.stride : nullptr;
   const int8_t* lo = x.lo + int64_t{t} * x.stride;
   float sum = 0.0f;
   for (int b = 0; b < w.cols / kQuantBlock; ++b) {
     const uint8_t* unit = panel + b / 2 * UnitBytes(kTraits);
-    const float scale = x.scale[int64_t{t} * x.num_strips + b / kStripBlocks];
+    const float scale = x.scale[int64_t{t} * x.num_strips + b * kQuantBlock / x.strip];
     int32_t exact = 0, block_sum = 0;
     for (int i = 0; i < kQuantBlock; ++i) {
-      const int value = 256 * hi[b * kQuantBlock + i] + lo[b * kQuantBlock + i];
+      const int at = b * kQuantBlock + i;
+      const int value = (hi != nullptr ? 256 * hi[at] : 0) + lo[at];
       exact += BlockWeight(kTraits, unit, b % 2, lane, i) * value;
       block_sum += value;
     }

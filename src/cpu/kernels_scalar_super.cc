@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definition of products with K-quants and IQ4_XS: everything inside a superblock of 256
-// columns is exact in int32, then come two or three fused multiply-adds (docs/numerics.md).
+// columns is exact in int32, then come fused multiply-adds: one for each plane of the activations
+// and one for minima (docs/numerics.md).
 #include <cstdint>
 
 #include "base/num.h"
@@ -20,15 +21,16 @@ struct Exact {
 };
 
 template <PackKind kKind>
-Exact ExactSums(const uint8_t* unit, int lane, const int8_t* hi, const int8_t* lo) {
+Exact ExactSums(const uint8_t* unit, int lane, const int8_t* hi, const int8_t* lo) {  // hi or null
   constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
   Exact exact;
   for (int i = 0; i < kSuper; ++i) {
     const auto [scale, min] = SubScaleOf(kKind, unit, lane, i / kLayout.sub_cols);
     const int weight = scale * SuperValue(kKind, SuperCode(kKind, unit, lane, i));
-    exact.high += weight * hi[i];
+    const int high = hi != nullptr ? hi[i] : 0;
+    exact.high += weight * high;
     exact.low += weight * lo[i];
-    exact.min += min * (256 * hi[i] + lo[i]);
+    exact.min += min * (256 * high + lo[i]);
   }
   return exact;
 }
@@ -40,10 +42,11 @@ float Dot(const PackedMatrix& w, const uint8_t* panel, int lane, const Activatio
   for (int n = 0; n < w.cols / kSuper; ++n) {
     const uint8_t* unit = panel + int64_t{n} * kLayout.unit_bytes;
     const int64_t at = int64_t{token} * x.stride + n * kSuper;
-    const Exact exact = ExactSums<kKind>(unit, lane, x.hi + at, x.lo + at);
+    const bool two = x.planes == 2;
+    const Exact exact = ExactSums<kKind>(unit, lane, two ? x.hi + at : nullptr, x.lo + at);
     const float x_scale = x.scale[int64_t{token} * x.num_strips + n];
     const float scale = F32FromF16(SuperFactors(unit)[lane]) * x_scale;
-    sum = FusedMulAdd(static_cast<float>(exact.high), 256.0f * scale, sum);
+    if (two) sum = FusedMulAdd(static_cast<float>(exact.high), 256.0f * scale, sum);
     sum = FusedMulAdd(static_cast<float>(exact.low), scale, sum);
     if constexpr (kLayout.has_min) {
       const float min_scale = F32FromF16(SuperFactors(unit)[kPanelRows + lane]) * x_scale;

@@ -31,6 +31,9 @@ Blocks BlocksOf(const MatmulJob& job) {
   return {count, ((m + count - 1) / count + 15) / 16 * 16};  // even ones, in whole tiles
 }
 
+// A decoded row of a raw matrix, and a row of results.
+int64_t RawFloats(int m, int cols) { return int64_t{cols} + m + 16; }
+
 // The panels of a matrix that belong to a memory node.
 Range NodePanels(const MatmulJob& job, const WorkerPlan& plan, int node) {
   const int panels = NumPanels(job.w->rows);
@@ -42,10 +45,26 @@ Range NodePanels(const MatmulJob& job, const WorkerPlan& plan, int node) {
 int GrainOf(int most_rows, int num_units, int num_workers) {
   const int fair = num_units / (16 * num_workers);
   if (most_rows <= kFewRows) return std::clamp(fair, 1, 3);
-  return std::clamp(fair / 2 * 2, 1, 8);
+  return std::clamp(fair / 2 * 2, 2, 8);
 }
 
 }  // namespace
+
+void Matmuls::Reserve(ScratchArena& arena, int workers, int most_rows, int most_cols) {
+  scratch_.resize(static_cast<size_t>(workers));
+  for (Scratch<float>& own : scratch_) own.Reserve(arena, RawFloats(most_rows, most_cols));
+}
+
+// Here and not where it is used: a worker could not say that there is none.
+void Matmuls::MakeRoom() {
+  scratch_.resize(static_cast<size_t>(pool_.size()));
+  int64_t floats = 0;
+  for (const MatmulJob& job : jobs_) {
+    if (KernelOf(kernels_, job.w->kind, job.x.For(*job.w)) != nullptr) continue;
+    floats = std::max(floats, RawFloats(job.x.m, job.w->cols));
+  }
+  for (Scratch<float>& own : scratch_) own.Room(floats);
+}
 
 void Matmuls::RunOne(const MatmulJob& job) {
   Clear();
@@ -69,7 +88,7 @@ void Matmuls::AddParts(const MatmulJob& job, int node, int& num_units) {
 }
 
 void Matmuls::Run() {
-  scratch_.resize(static_cast<size_t>(pool_.size()));
+  MakeRoom();
   int num_units = 0, most_rows = 0;
   ends_.clear();
   parts_.clear();
@@ -97,19 +116,20 @@ void Matmuls::DoUnits(Range units, int worker) {
 
 void Matmuls::Do(const MatmulJob& job, int panel_begin, int panel_end, int worker) {
   if (job.x.m == 0) return;
-  const MatmulKernel kernel = KernelOf(kernels_, job.w->kind);
+  const Activations& x = job.x.For(*job.w);
+  const MatmulKernel kernel = KernelOf(kernels_, job.w->kind, x);
   if (kernel == nullptr) {
     const int row_end = std::min(panel_end * kPanelRows, job.w->rows);
     return DoRaw(job, panel_begin * kPanelRows, row_end, worker);
   }
-  kernel({job.w, &job.x.For(*job.w), job.bias, job.y, job.y_stride, job.x.floats, job.x.stride},
-         panel_begin, panel_end);
+  kernel({job.w, &x, job.bias, job.y, job.y_stride, job.x.floats, job.x.stride}, panel_begin,
+         panel_end);
 }
 
 void Matmuls::DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker) {
   const PackedMatrix& w = *job.w;
   const int m = job.x.m;
-  float* decoded = scratch_[static_cast<size_t>(worker)].Room(int64_t{w.cols} + m + 16);
+  float* decoded = scratch_[static_cast<size_t>(worker)].data();
   float* result = decoded + (w.cols + 15) / 16 * 16;
   for (int r = row_begin; r < row_end; ++r) {
     const uint8_t* data = w.data + r * (w.panel_bytes / kPanelRows);

@@ -22,6 +22,8 @@ struct MatmulJob {
 class Matmuls {
  public:
   Matmuls(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+  // Lasting room for so many workers and products of so many rows by so many columns.
+  void Reserve(ScratchArena& arena, int workers, int most_rows, int most_cols);
   void Clear() { jobs_.clear(); }
   void Add(const MatmulJob& job) { jobs_.push_back(job); }
   // Runs what was added since Clear. Which worker does which panel changes no bit; those of a
@@ -38,6 +40,7 @@ class Matmuls {
     int first_panel;  // of the matrix
   };
   void AddParts(const MatmulJob& job, int node, int& num_units);
+  void MakeRoom();
   void DoUnits(Range units, int worker);
   void Do(const MatmulJob& job, int panel_begin, int panel_end, int worker);
   void DoRaw(const MatmulJob& job, int row_begin, int row_end, int worker);
@@ -47,7 +50,7 @@ class Matmuls {
   std::vector<MatmulJob> jobs_;
   std::vector<Part> parts_;              // node by node, by ascending unit
   std::vector<int> ends_;                // of each memory node's units
-  std::vector<Scratch<float>> scratch_;  // one decoded row and one result row per worker
+  std::vector<Scratch<float>> scratch_;  // of each worker: a decoded row and a row of results
 };
 
 }  // namespace hearth

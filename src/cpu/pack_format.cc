@@ -53,9 +53,13 @@ PackKind AddedKindOf(DType dtype) {
   return PackKind::kRaw;
 }
 
-MatmulKernel KernelOf(const KernelTable& table, PackKind kind) {
+MatmulKernel KernelOf(const KernelTable& table, PackKind kind, const Activations& x) {
   const auto index = static_cast<size_t>(kind);
-  return index < kNumPackKinds ? table.matmul[index] : FormatOf(kind)->matmul;
+  if (index >= kNumPackKinds) return FormatOf(kind)->matmul;
+  const bool is_fast = x.planes == 1;
+  const TileProduct& tiles = is_fast ? table.fast.tiles[index] : table.tiles[index];
+  if (tiles.kernel != nullptr && x.m >= tiles.fewest) return tiles.kernel;
+  return is_fast ? table.fast.matmul[index] : table.matmul[index];
 }
 
 }  // namespace hearth

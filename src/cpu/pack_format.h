@@ -40,8 +40,9 @@ const PackFormat* FormatOf(PackKind kind);
 PackKind AddPackFormat(DType dtype, const PackFormat& format);
 // kRaw where nothing was added for the format.
 PackKind AddedKindOf(DType dtype);
-// Null when rows are decoded one by one.
-MatmulKernel KernelOf(const KernelTable& table, PackKind kind);
+// For these activations, which say by their planes of which numerics. Null when rows are decoded
+// one by one.
+MatmulKernel KernelOf(const KernelTable& table, PackKind kind, const Activations& x);
 
 // The rows, each family in a file of its own.
 extern const PackFormat kMxfp4Format, kQ8Format, kF32Format, kF16Format, kBf16Format, kRawFormat;

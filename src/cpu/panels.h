@@ -22,6 +22,7 @@ namespace hearth {
 static constexpr int kStripBlocks = kStrip / kQuantBlock;
 // 127 * 256: the largest 16-bit activation whose high half fits a signed byte.
 constexpr float kActMax = 32512.0f;
+constexpr float kByteMax = 127.0f;  // of activations in one plane
 constexpr int8_t kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 // What IQ4_NL and IQ4_XS codes stand for: tensor/iq_tables.h's, without its external linkage.
 constexpr int8_t kIq4Codes[16] = {-127, -104, -83, -65, -49, -35, -22, -10,

@@ -93,15 +93,14 @@ Packed Pack(DType dtype, const std::vector<std::byte>& file) {
   return packed;
 }
 
-std::string CheckProducts(const KernelTable& table, DType dtype, Numbers& numbers) {
-  const std::vector<std::byte> file = FileBytes(dtype, numbers);
-  const Packed packed = Pack(dtype, file);
-  const int strip = FormatOf(packed.matrix.kind)->strip;
-  const std::vector<float> rows = numbers.Many(int64_t{kTokens} * kCols);
+// `form` is -1 for a product that reads floats.
+std::string CheckProduct(const KernelTable& table, DType dtype, const PackedMatrix& matrix,
+                         const std::vector<float>& rows, int form) {
   ActBuffer wanted, given;
-  const Activations& x = wanted.Shape(kTokens, kCols, strip > 0 ? strip : kStrip);
-  const Activations& y = given.Shape(kTokens, kCols, strip > 0 ? strip : kStrip);
-  for (int t = 0; t < kTokens && strip > 0; ++t) {
+  const ActForm shape = kForms[form < 0 ? 0 : form];
+  const Activations& x = wanted.Shape(kTokens, kCols, shape);
+  const Activations& y = given.Shape(kTokens, kCols, shape);
+  for (int t = 0; t < kTokens && form >= 0; ++t) {
     ScalarKernels().quantise(&rows[static_cast<size_t>(t) * kCols], x, t);
     table.quantise(&rows[static_cast<size_t>(t) * kCols], y, t);
   }
@@ -109,15 +108,35 @@ std::string CheckProducts(const KernelTable& table, DType dtype, Numbers& number
   for (const int m : {1, kTokens}) {
     std::vector<float> want(static_cast<size_t>(stride * m)), got = want;
     const Activations first = RowsOf(x, 0, m), second = RowsOf(y, 0, m);
-    const auto kind = static_cast<size_t>(packed.matrix.kind);
-    ScalarKernels().matmul[kind](
-        {&packed.matrix, &first, nullptr, want.data(), stride, rows.data(), kCols}, 0,
-        NumPanels(kRows));
-    table.matmul[kind]({&packed.matrix, &second, nullptr, got.data(), stride, rows.data(), kCols},
-                       0, NumPanels(kRows));
-    if (Differ(want, got)) return Printf("the product of %s with %d rows", NameOf(dtype), m);
+    const auto kind = static_cast<size_t>(matrix.kind);
+    const bool is_fast = shape.planes == 1;
+    const auto few = [&](const KernelTable& of) {
+      return is_fast ? of.fast.matmul[kind] : of.matmul[kind];
+    };
+    few(ScalarKernels())({&matrix, &first, nullptr, want.data(), stride, rows.data(), kCols}, 0,
+                         NumPanels(kRows));
+    const TileProduct& tiles = is_fast ? table.fast.tiles[kind] : table.tiles[kind];
+    for (const MatmulKernel kernel : {few(table), tiles.kernel}) {
+      if (kernel == nullptr) continue;
+      kernel({&matrix, &second, nullptr, got.data(), stride, rows.data(), kCols}, 0,
+             NumPanels(kRows));
+      if (Differ(want, got)) {
+        return Printf("the %sproduct of %s with %d rows", is_fast ? "fast " : "", NameOf(dtype), m);
+      }
+    }
   }
   return "";
+}
+
+std::string CheckProducts(const KernelTable& table, DType dtype, Numbers& numbers) {
+  const std::vector<std::byte> file = FileBytes(dtype, numbers);
+  const Packed packed = Pack(dtype, file);
+  const std::vector<float> rows = numbers.Many(int64_t{kTokens} * kCols);
+  const int exact = FormFor(packed.matrix.kind, Numerics::kExact);
+  const int fast = FormFor(packed.matrix.kind, Numerics::kFast);
+  std::string wrong = CheckProduct(table, dtype, packed.matrix, rows, exact);
+  if (!wrong.empty() || fast == exact) return wrong;
+  return CheckProduct(table, dtype, packed.matrix, rows, fast);
 }
 
 std::string CheckRows(const KernelTable& table, Numbers& numbers) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <utility>
 
 #include "cpu/kernel_choice.h"
 #include "platform/isa.h"
@@ -90,6 +91,9 @@ TEST(SelfCheck, AWrongProductOfAnyFormatIsFound) {
       FlipLastBit(args.y[args.w->rows - 1]);
     };
     EXPECT_THAT(FirstDifference(table), HasSubstr("the product of")) << "kind " << kind;
+    if (ScalarKernels().fast.matmul[kind] == nullptr) continue;
+    std::swap(table.fast.matmul[kind], table.matmul[kind]);
+    EXPECT_THAT(FirstDifference(table), HasSubstr("the fast product of")) << "kind " << kind;
   }
 }
 

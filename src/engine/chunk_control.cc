@@ -59,23 +59,26 @@ ChunkControl::ChunkControl(const ChunkOptions& options)
       until_least_(kLeastEvery),
       until_sample_(kFirstSample) {}
 
-void ChunkControl::Begin(const StepShape& streams) {
-  streams_ = streams;
-  trial_total_ = 0;
-  trial_ = Trial::kNone;
-  if (until_sample_ == 0) trial_ = Trial::kLeast;
+double ChunkControl::quiet_us() const { return Calmed(options_.quiet_step_us, kCalmAlone); }
+
+void ChunkControl::Begin(const StepShape& streams, double most_us, bool may_try) {
+  now_ = UnderWay();
+  now_.streams = streams;
+  if (may_try && until_sample_ == 0) now_.trial = Trial::kLeast;
   if (streams.decode_slices == 0) {
-    limit_us_ = Calmed(options_.quiet_step_us, kCalmAlone);
+    now_.limit_us = std::min(most_us, quiet_us());
     return;
   }
-  if (until_trial_ == 0 && trial_ == Trial::kNone) trial_ = Trial::kLarger;
-  if (until_least_ == 0) trial_ = Trial::kLeast;
-  bound_us_ = Calmed(options_.itl_target_us, kCalm);
-  limit_us_ = std::max(bound_us_, kStretch * model_.PredictUs(streams));
-  if (options_.experts.total == 0) return;
-  const double fixed_us = model_.PredictWithAllExpertsUs(streams);
-  least_us_ = std::max(bound_us_, fixed_us);
-  limit_us_ = std::max(limit_us_, fixed_us + allowance_ * least_us_);
+  if (may_try && until_trial_ == 0 && now_.trial == Trial::kNone) now_.trial = Trial::kLarger;
+  if (may_try && until_least_ == 0) now_.trial = Trial::kLeast;
+  now_.bound_us = Calmed(options_.itl_target_us, kCalm);
+  now_.limit_us = std::max(now_.bound_us, kStretch * model_.PredictUs(streams));
+  if (options_.experts.total > 0) {
+    const double fixed_us = model_.PredictWithAllExpertsUs(streams);
+    now_.least_us = std::max(now_.bound_us, fixed_us);
+    now_.limit_us = std::max(now_.limit_us, fixed_us + allowance_ * now_.least_us);
+  }
+  now_.limit_us = std::min(now_.limit_us, most_us);
 }
 
 // `us`, or less where steps are short.
@@ -111,11 +114,11 @@ int ChunkControl::Within(double us, const StepShape& shape, int position) const 
 
 // How many the step may have in all, those in `shape` included.
 int ChunkControl::Total(const StepShape& shape, int position) const {
-  if (trial_ == Trial::kLeast) return options_.min_chunk;
-  const bool beside = streams_.decode_slices > 0;
+  if (now_.trial == Trial::kLeast) return options_.min_chunk;
+  const bool beside = now_.streams.decode_slices > 0;
   int total = beside ? kFirstChunkBesideStreams : kFirstChunkAlone;
   if (model_.measured()) {
-    total = shape.prefill_tokens + Within(limit_us_, shape, position);
+    total = shape.prefill_tokens + Within(now_.limit_us, shape, position);
     // Beyond what was ever seen a line leads astray.
     const int known = std::max(kFirstChunkBesideStreams, 2 * largest_);
     if (beside) total = std::min(known, static_cast<int>(scale_ * total));
@@ -125,19 +128,19 @@ int ChunkControl::Total(const StepShape& shape, int position) const {
 
 int ChunkControl::Fits(const StepShape& shape, int position) {
   int total = Total(shape, position);
-  if (trial_ == Trial::kLarger) {
+  if (now_.trial == Trial::kLarger) {
     // Decided once: beside what a trial has already, nothing fits by the model's word.
-    if (trial_total_ == 0) {
-      const int most = Within(kTrialStretch * limit_us_, shape, position);
-      trial_total_ = std::max(total + options_.min_chunk, std::min(2 * total, most));
+    if (now_.trial_total == 0) {
+      const int most = Within(kTrialStretch * now_.limit_us, shape, position);
+      now_.trial_total = std::max(total + options_.min_chunk, std::min(2 * total, most));
     }
-    total = trial_total_;
+    total = now_.trial_total;
   }
   return std::max(0, total - shape.prefill_tokens);
 }
 
 void ChunkControl::Observe(const StepShape& shape, bool has_more, int64_t us) {
-  if (streams_.decode_slices > 0 && shape.prefill_tokens > 0) {
+  if (now_.streams.decode_slices > 0 && shape.prefill_tokens > 0) {
     Learn(shape, has_more, static_cast<double>(us));
   }
   Sample(shape, static_cast<double>(us));
@@ -147,15 +150,15 @@ void ChunkControl::Observe(const StepShape& shape, bool has_more, int64_t us) {
 
 void ChunkControl::Learn(const StepShape& shape, bool has_more, double took_us) {
   if (options_.experts.total > 0) {
-    allowance_ = took_us > kLong * least_us_
+    allowance_ = took_us > kLong * now_.least_us
                      ? std::max(kLeastAllowance, allowance_ * kAllowanceShrinks)
                      : std::min(kMostAllowance, allowance_ * kAllowanceGrows);
   }
   // Steps planned for longer than the bound rest on what the model says the streams take. Where
   // all chunks are alike it cannot tell streams from prompts; a small one tells.
-  const bool is_stretched = limit_us_ > kStretch * bound_us_;
+  const bool is_stretched = now_.limit_us > kStretch * now_.bound_us;
   if (is_stretched) until_least_ = std::max(0, until_least_ - 1);
-  switch (trial_) {
+  switch (now_.trial) {
     case Trial::kLeast:
       until_least_ = kLeastEvery;
       return;
@@ -170,10 +173,10 @@ void ChunkControl::Learn(const StepShape& shape, bool has_more, double took_us) 
 // The model fades slowly; a machine slows down at once. Where chunks come out too long beside
 // streams they are cut at once and allowed to grow back slowly.
 void ChunkControl::Correct(const StepShape& shape, double took_us) {
-  if (took_us <= kTolerance * limit_us_) {
+  if (took_us <= kTolerance * now_.limit_us) {
     scale_ = std::min(1.0, scale_ * 1.05);
   } else if (shape.prefill_tokens > options_.min_chunk) {
-    scale_ = std::max(0.1, scale_ * std::max(0.5, limit_us_ / took_us));
+    scale_ = std::max(0.1, scale_ * std::max(0.5, now_.limit_us / took_us));
   }
 }
 
@@ -181,7 +184,7 @@ void ChunkControl::Correct(const StepShape& shape, double took_us) {
 // more. So now and then a chunk is larger than it should be.
 void ChunkControl::JudgeTrial(bool has_more, double took_us) {
   if (!has_more) return;  // the prompts were smaller than the trial: it comes later
-  const bool holds = took_us <= kTolerance * limit_us_;
+  const bool holds = took_us <= kTolerance * now_.limit_us;
   trial_every_ = holds ? std::max(kMostOftenTrial, trial_every_ / 2)
                        : std::min(kRarestTrial, trial_every_ * 2);
   until_trial_ = trial_every_;

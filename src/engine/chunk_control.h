@@ -3,6 +3,7 @@
 // before it taught.
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "engine/step_model.h"
 namespace hearth {
@@ -19,10 +20,16 @@ struct ChunkOptions {
 // steps give the same chunks. Thread: one.
 class ChunkControl {
  public:
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   explicit ChunkControl(const ChunkOptions& options);
 
-  // The step has these streams in it, and no prompt yet.
-  void Begin(const StepShape& streams);
+  // The step has these streams in it, and no prompt yet. It should take no longer than `most_us`,
+  // and has no chunk that is chosen to learn from unless it `may_try`.
+  void Begin(const StepShape& streams, double most_us = kUnlimited, bool may_try = true);
+  // What is kept of a step that was left for another one, which then begins; and back to it.
+  struct UnderWay;
+  UnderWay Leave() const { return now_; }
+  void GoOn(const UnderWay& step) { now_ = step; }
   // How many tokens the step may take, beside what `shape` has already, of a prompt of which
   // `position` tokens are computed; 0 when it is full. A step always takes min_chunk in all.
   int Fits(const StepShape& shape, int position);
@@ -30,11 +37,23 @@ class ChunkControl {
   void Observe(const StepShape& shape, bool has_more, int64_t us);
 
   const StepModel& model() const { return model_; }
-  double limit_us() const { return limit_us_; }  // of the step that began last
+  // How long a step may take beside no stream.
+  double quiet_us() const;
+  double limit_us() const { return now_.limit_us; }  // of the step that began last
 
   // Chunks that are chosen to learn from.
   enum class Trial : uint8_t { kNone, kLarger, kLeast };
-  Trial trial() const { return trial_; }
+  Trial trial() const { return now_.trial; }
+
+  // The step that began last.
+  struct UnderWay {
+    StepShape streams;
+    double limit_us = 0;
+    double bound_us = 0;  // on a step beside streams: itl_target_us, or less on a fast machine
+    double least_us = 0;  // with experts: the bound, or a step that reads them all if that is more
+    Trial trial = Trial::kNone;
+    int trial_total = 0;  // of a larger one; 0: not decided
+  };
 
  private:
   double Calmed(int64_t us, double times) const;
@@ -47,15 +66,10 @@ class ChunkControl {
 
   const ChunkOptions options_;
   StepModel model_;
-  StepShape streams_;
-  double limit_us_ = 0;
-  double bound_us_ = 0;  // on a step beside streams: itl_target_us, or less on a fast machine
-  double least_us_ = 0;  // with experts: the bound, or a step that reads them all if that is more
-  double scale_ = 1;     // shortens chunks while steps take longer than the model says
-  double allowance_;     // with experts: of least_us_, for prompts
-  int largest_ = 0;      // chunk so far
-  Trial trial_ = Trial::kNone;
-  int trial_total_ = 0;  // of a larger one; 0: not decided
+  UnderWay now_;
+  double scale_ = 1;  // shortens chunks while steps take longer than the model says
+  double allowance_;  // with experts: of least_us_, for prompts
+  int largest_ = 0;   // chunk so far
   // Steps beside streams until the next ones.
   int trial_every_, until_trial_, until_least_;
   int until_sample_;        // steps with prompts until the next one of the smallest chunk

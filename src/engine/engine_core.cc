@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
+#include "base/terminal.h"
 #include "engine/fading_rate.h"
 #include "engine/prompt_reading.h"
 
@@ -67,6 +69,7 @@ EngineCore::EngineCore(Backend& backend, const EngineOptions& options, const Clo
       inbox_(options.admission, options.scheduler.max_context, scheduler_.max_sequence_tokens(),
              backend.vocab_size(), backend.hidden_size(), &clock),
       masks_(backend.vocab_size(), clock, beside),
+      break_masks_(backend.vocab_size(), clock, nullptr),
       ahead_(ahead),
       on_counted_(std::move(on_counted)),
       step_sampler_(backend.vocab_size(), options.on_logits),
@@ -109,9 +112,7 @@ bool EngineCore::Step() {
     scheduler_.EndAll(Finish::kShutdown, "the engine is shutting down", began_us);
   }
   const StepPlan& plan = scheduler_.Plan(began_us);
-  for (const Scheduler::Move& move : scheduler_.TakeMoves()) {
-    move.started ? inbox_.OnStarted(move.id) : inbox_.OnRequeued(move.id);
-  }
+  CountMoves();
   const bool worked = !plan.empty();
   if (!plan.slices.empty()) {
     RunPlan(plan, began_us);
@@ -200,11 +201,17 @@ void EngineCore::TakeFilled(int64_t now_us) {
   }
 }
 
+void EngineCore::CountMoves() {
+  for (const Scheduler::Move& move : scheduler_.TakeMoves()) {
+    move.started ? inbox_.OnStarted(move.id) : inbox_.OnRequeued(move.id);
+  }
+}
+
 void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
-  const auto num_tokens = static_cast<double>(plan.tokens.size());  // the plan ends with Commit
   const int64_t run_us = clock_.now_us();
   masks_.Begin(plan, scheduler_.planned());
-  Result<std::span<const RowResult>> rows = RunStep(backend_, plan);
+  int64_t broken_us = 0;
+  Result<std::span<const RowResult>> rows = RunWithBreaks(plan, broken_us);
   const int64_t ran_us = clock_.now_us();
   masks_.End();
   if (traffic_ != nullptr) traffic_->EndStep(rows.ok(), ran_us);
@@ -213,26 +220,84 @@ void EngineCore::RunPlan(const StepPlan& plan, int64_t began_us) {
     scheduler_.Fail(rows.status(), ran_us);
     return;
   }
+  // What its breaks took is not the step's.
+  Book(plan, *rows, masks_, began_us + broken_us, run_us + broken_us);
+}
+
+// While the step runs, those who used less of the machine may have steps of their own in its
+// breaks, which take `broken_us`.
+Result<std::span<const RowResult>> EngineCore::RunWithBreaks(const StepPlan& plan,
+                                                             int64_t& broken_us) {
+  int64_t since_us = clock_.now_us();  // of this part of the step
+  int64_t break_at_us = scheduler_.BreakAtUs(since_us);
+  const auto wants_break = [&] {
+    const int64_t now_us = clock_.now_us();
+    if (inbox_.has_arrivals()) {
+      ReadInbox(now_us);
+      break_at_us = scheduler_.BreakAtUs(since_us);
+    }
+    return now_us >= break_at_us;
+  };
+  const auto in_break = [&] {
+    const int64_t left_us = clock_.now_us();
+    scheduler_.ChargeStep(left_us - since_us);
+    ReadInbox(left_us);
+    TakeFilled(left_us);
+    const bool ran = RunBreak(left_us);
+    since_us = clock_.now_us();
+    broken_us += since_us - left_us;
+    break_at_us = scheduler_.BreakAtUs(since_us);
+    // Who found no room now finds none at the next layer.
+    if (!ran && break_at_us <= since_us) break_at_us = std::numeric_limits<int64_t>::max();
+  };
+  return RunStep(backend_, plan, wants_break, in_break);
+}
+
+// A step for those who need not wait for the one that was left. False: there was none.
+bool EngineCore::RunBreak(int64_t began_us) {
+  const StepPlan& plan = scheduler_.PlanBreak(began_us);
+  CountMoves();
+  const bool runs = !plan.slices.empty();
+  if (runs) {
+    break_masks_.Begin(plan, scheduler_.planned());
+    const int64_t run_us = clock_.now_us();
+    Result<std::span<const RowResult>> rows = RunStep(backend_, plan);
+    break_masks_.End();
+    if (rows.ok()) {
+      Book(plan, *rows, break_masks_, began_us, run_us);
+    } else {
+      ++stats_->num_backend_failures;
+      scheduler_.Fail(rows.status(), clock_.now_us());
+    }
+    TellEnded();
+  }
+  scheduler_.EndBreak(clock_.now_us() - began_us);
+  return runs;
+}
+
+// The step began to be planned at `began_us` and to be computed at `run_us`.
+void EngineCore::Book(const StepPlan& plan, std::span<const RowResult> rows, MaskFills& masks,
+                      int64_t began_us, int64_t run_us) {
+  const auto num_tokens = static_cast<double>(plan.tokens.size());  // the plan ends with Commit
+  const int64_t ran_us = clock_.now_us();
   const std::span<const SliceOutcome> outcomes =
-      step_sampler_.Sample(plan, scheduler_.planned(), *rows, masks_);
+      step_sampler_.Sample(plan, scheduler_.planned(), rows, masks);
   const int64_t sampled_us = clock_.now_us();
   scheduler_.Commit(outcomes, sampled_us, sampled_us - began_us);
   TellTokens(outcomes, sampled_us);
-  const int64_t done_us = clock_.now_us();
+  const int64_t took_us = clock_.now_us() - began_us;
   Stats& stats = *stats_;
   if (stats.step_us.size() < kStepsKept) stats.step_us.push_back(0);
-  stats.step_us[stats.next_step % kStepsKept] = done_us - began_us;
+  stats.step_us[stats.next_step % kStepsKept] = took_us;
   ++stats.next_step;
-  const auto place =
-      std::lower_bound(kStepBoundsUs.begin(), kStepBoundsUs.end(), done_us - began_us);
+  const auto place = std::lower_bound(kStepBoundsUs.begin(), kStepBoundsUs.end(), took_us);
   ++stats.step_histogram.counts[static_cast<size_t>(place - kStepBoundsUs.begin())];
-  stats.step_histogram.sum_us += done_us - began_us;
-  const auto own = static_cast<double>((done_us - began_us) - (ran_us - run_us));
+  stats.step_histogram.sum_us += took_us;
   const auto fade = [&](double& mean, double value) {
     mean += (value - mean) * (stats.next_step == 1 ? 1 : 0.05);
   };
-  fade(stats.own_us, own);
-  fade(stats.mean_us, static_cast<double>(done_us - began_us));
+  fade(stats.own_us, static_cast<double>(took_us - (ran_us - run_us)));
+  fade(stats.mean_us, static_cast<double>(took_us));
   fade(stats.mean_tokens, num_tokens);
 }
 
@@ -334,7 +399,7 @@ int64_t EngineCore::SleepUs() const { return is_idle() ? -1 : kReaderPollUs; }
 
 void EngineCore::SelfCheck() const {
   const Status status = kv_.SelfCheck();
-  if (!status.ok()) std::fprintf(stderr, "KV self-check: %s\n", status.message().c_str());
+  if (!status.ok()) PrintError("KV self-check: %s\n", status.message().c_str());
   HEARTH_CHECK(status.ok());
 }
 
@@ -397,7 +462,7 @@ EngineSnapshot EngineCore::TakeSnapshot() const {
   snapshot.steps.mean_us = stats.mean_us;
   snapshot.steps.mean_tokens = stats.mean_tokens;
   snapshot.step_histogram = stats.step_histogram;
-  snapshot.masks = masks_.totals();
+  snapshot.masks = masks_.totals().With(break_masks_.totals());
   snapshot.prefill_tokens_per_s = stats.prefill.per_s();
   snapshot.decode_tokens_per_s = stats.decode.per_s();
   const Inbox::Counts counts = inbox_.counts();

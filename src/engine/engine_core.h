@@ -78,6 +78,11 @@ class EngineCore {
   void TakeFilled(int64_t now_us);
   void TakeTransfers(std::vector<Inbox::Transfer> transfers, int64_t now_us);
   void RunPlan(const StepPlan& plan, int64_t began_us);
+  Result<std::span<const RowResult>> RunWithBreaks(const StepPlan& plan, int64_t& broken_us);
+  bool RunBreak(int64_t began_us);
+  void CountMoves();
+  void Book(const StepPlan& plan, std::span<const RowResult> rows, MaskFills& masks,
+            int64_t began_us, int64_t run_us);
   void RunCopies(const StepPlan& plan);
   void TellTokens(std::span<const SliceOutcome> outcomes, int64_t now_us);
   void CountEnded(const RequestRecord& record);
@@ -94,6 +99,7 @@ class EngineCore {
   Scheduler scheduler_;
   Inbox inbox_;
   MaskFills masks_;
+  MaskFills break_masks_;  // of steps in the breaks of others; filled by the loop itself
   MaskAhead* const ahead_;
   std::function<void()> on_counted_;
   StepSampler step_sampler_;

@@ -148,9 +148,10 @@ TEST(EngineCore, ARowWithoutNumbersFailsAloneAndIsNotCached) {
 
 TEST(EngineCore, AFailedStepEndsItsRequestsAndNoOthers) {
   bool fail = false;
+  Code code = Code::kIo;
   FakeOptions fake;
-  fake.before_run = [&fail](const StepPlan&) {
-    return fail ? Error(Code::kIo, "the device went away") : Status();
+  fake.before_run = [&](const StepPlan&) {
+    return fail ? Error(code, "the device went away") : Status();
   };
   EngineRig rig(fake);
   const Client first = rig.Submit(10, 50, 1);
@@ -160,11 +161,17 @@ TEST(EngineCore, AFailedStepEndsItsRequestsAndNoOthers) {
   fail = false;
   EXPECT_EQ(first.heard->finish(), Finish::kError);
   EXPECT_EQ(first.heard->record->detail, "the device went away");
+  EXPECT_FALSE(first.heard->record->lacked_memory);
   const Client second = rig.Submit(10, 50, 1);
   rig.Finish();
   EXPECT_EQ(second.heard->finish(), Finish::kLength);
   rig.ExpectRight(second);
   EXPECT_EQ(rig.core.TakeSnapshot().num_backend_failures, 1u);
+  code = Code::kExhausted;
+  fail = true;
+  const Client third = rig.Submit(10, 50, 1);
+  rig.core.Step();
+  EXPECT_TRUE(third.heard->record->lacked_memory) << "it may be tried again";
   rig.ExpectNothingHeld();
 }
 

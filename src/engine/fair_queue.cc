@@ -2,26 +2,35 @@
 #include "engine/fair_queue.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 
 namespace hearth {
 namespace {
 
-// Debts and credits are forgotten beyond this many quanta, so that neither a long lone stretch nor
-// a long rest decides what happens minutes later.
-constexpr double kMaxDebt = 64;
-constexpr double kMaxCredit = 2;
+// Tenants without sequences whose use still matters. An address may be a tenant, and there are
+// many.
+constexpr size_t kMostAbsent = 4096;
 
 }  // namespace
+
+void FairQueue::Join(uint32_t tenant) {
+  if (tenants_[tenant].num_sequences++ == 0) ++num_present_;
+}
 
 void FairQueue::Leave(uint32_t tenant) {
   const auto found = tenants_.find(tenant);
   HEARTH_CHECK(found != tenants_.end());
   if (--found->second.num_sequences > 0) return;
   HEARTH_CHECK(found->second.num_in_line == 0);
-  tenants_.erase(found);
+  --num_present_;
+  // What a tenant has used less than the credit allows says nothing when it comes back.
+  const bool is_crowded = tenants_.size() - static_cast<size_t>(num_present_) > kMostAbsent;
+  std::erase_if(tenants_, [&](const auto& entry) {
+    const Tenant& absent = entry.second;
+    return absent.num_sequences == 0 &&
+           (is_crowded || absent.used_us <= most_us_ - credit_us_ || absent.used_us == 0);
+  });
 }
 
 FairQueue::Line& FairQueue::LineOf(Tenant& tenant, const Sequence& sequence) {
@@ -30,27 +39,18 @@ FairQueue::Line& FairQueue::LineOf(Tenant& tenant, const Sequence& sequence) {
 }
 
 void FairQueue::Push(Sequence& sequence) {
-  Tenant& tenant = tenants_.at(sequence.request.domain.tenant);
+  const uint32_t name = sequence.request.domain.tenant;
+  Tenant& tenant = tenants_.at(name);
   if (!LineOf(tenant, sequence).emplace(sequence.id, &sequence).second) return;
   if (tenant.num_in_line++ > 0) return;
-  if (tenant.deficit < -quantum_) {
-    active_.push_back(&tenant);
-    return;
-  }
-  // Who has asked for little lately goes next, for one quantum: a short prompt must not wait for
-  // the rounds of those who have many.
-  tenant.deficit = std::max<double>(tenant.deficit, quantum_);
-  active_.insert(active_.begin() + static_cast<std::ptrdiff_t>(turn_), &tenant);
+  tenant.used_us = std::max(tenant.used_us, most_us_ - credit_us_);
+  active_.emplace_back(name, &tenant);
 }
 
 void FairQueue::Remove(Sequence& sequence) {
   Tenant& tenant = tenants_.at(sequence.request.domain.tenant);
   if (LineOf(tenant, sequence).erase(sequence.id) == 0 || --tenant.num_in_line > 0) return;
-  const auto place = std::find(active_.begin(), active_.end(), &tenant);
-  if (static_cast<size_t>(place - active_.begin()) < turn_) --turn_;
-  active_.erase(place);
-  if (turn_ >= active_.size()) turn_ = 0;
-  tenant.deficit = std::min(tenant.deficit, 0.0);  // credit is for those who want something
+  std::erase_if(active_, [&](const auto& entry) { return entry.second == &tenant; });
 }
 
 int FairQueue::ClassOf(const Sequence& sequence, int64_t now_us) const {
@@ -59,18 +59,18 @@ int FairQueue::ClassOf(const Sequence& sequence, int64_t now_us) const {
   return static_cast<int>(std::max<int64_t>(0, own - std::max<int64_t>(0, steps)));
 }
 
-FairQueue::Offer FairQueue::BestOf(Tenant& tenant, int64_t now_us, bool may_start) const {
-  Offer best{&tenant, nullptr, kNumPriorities};
+FairQueue::Offer FairQueue::BestOf(const Tenant& tenant, int64_t now_us, bool may_start) const {
+  Offer best;
   const auto consider = [&](Sequence* sequence) {
     const int urgency = ClassOf(*sequence, now_us);
     if (urgency > best.urgency) return;
     if (urgency == best.urgency && best.sequence->id < sequence->id) return;
-    best.sequence = sequence;
-    best.urgency = urgency;
+    best = {sequence, urgency};
   };
   for (size_t i = 0; i < kNumPriorities; ++i) {
     for (const auto& [id, sequence] : tenant.prefilling[i]) {
-      if (sequence->sits_out || sequence->num_planned == sequence->backlog()) continue;
+      if (sequence->sits_out || sequence->in_left_step) continue;
+      if (sequence->num_planned == sequence->backlog()) continue;
       consider(sequence);
       break;
     }
@@ -82,49 +82,60 @@ FairQueue::Offer FairQueue::BestOf(Tenant& tenant, int64_t now_us, bool may_star
   return best;
 }
 
-Sequence* FairQueue::Next(int64_t now_us, bool may_start) {
-  // The most urgent class that anybody offers, and who offers it, in the order of the round.
-  std::vector<Offer>& offers = offers_;
-  offers.clear();
-  int urgency = kNumPriorities;
-  for (size_t i = 0; i < active_.size(); ++i) {
-    const Offer offer = BestOf(*active_[(turn_ + i) % active_.size()], now_us, may_start);
-    if (offer.sequence == nullptr || offer.urgency > urgency) continue;
-    if (offer.urgency < urgency) offers.clear();
-    urgency = offer.urgency;
-    offers.push_back(offer);
+Sequence* FairQueue::Next(int64_t now_us, bool may_start, double below) {
+  Offer best;
+  double best_us = 0;
+  for (const auto& [name, tenant] : active_) {
+    if (tenant->used_us >= below) continue;
+    const Offer offer = BestOf(*tenant, now_us, may_start);
+    if (offer.sequence == nullptr) continue;
+    const double used_us = tenant->used_us + tenant->expected_us;
+    const bool is_better = best.sequence == nullptr || offer.urgency < best.urgency ||
+                           (offer.urgency == best.urgency && used_us < best_us);
+    if (!is_better) continue;
+    best = offer;
+    best_us = used_us;
   }
-  if (offers.empty()) return nullptr;
-  const auto has_credit = [](const Offer& offer) { return offer.tenant->deficit > 0; };
-  auto chosen = std::find_if(offers.begin(), offers.end(), has_credit);
-  if (chosen == offers.end()) {
-    // As many rounds at once as it takes until somebody may go.
-    double least = -1e300;
-    for (const Offer& offer : offers) least = std::max(least, offer.tenant->deficit);
-    const double credit = quantum_ * (std::floor(-least / quantum_) + 1);
-    for (const Offer& offer : offers) {
-      offer.tenant->deficit = std::min(offer.tenant->deficit + credit, kMaxCredit * quantum_);
-    }
-    chosen = std::find_if(offers.begin(), offers.end(), has_credit);
-  }
-  const auto place = std::find(active_.begin(), active_.end(), chosen->tenant);
-  turn_ = static_cast<size_t>(place - active_.begin());  // stays there while its credit lasts
-  return chosen->sequence;
+  return best.sequence;
 }
 
-void FairQueue::Charge(uint32_t tenant, int tokens) {
-  double& deficit = tenants_.at(tenant).deficit;
-  deficit = std::max(deficit - tokens, -kMaxDebt * quantum_);
+void FairQueue::BeginRound() {
+  ++round_;
+  for (auto& [name, tenant] : tenants_) tenant.expected_us = 0;
 }
 
-double FairQueue::DeficitOf(uint32_t tenant) const {
+void FairQueue::Charge(uint32_t tenant, double us) {
   const auto found = tenants_.find(tenant);
-  return found == tenants_.end() ? 0 : found->second.deficit;
+  if (found == tenants_.end()) return;  // it left, and owed nothing
+  found->second.used_us += us;
+  most_us_ = std::max(most_us_, found->second.used_us);
+}
+
+double FairQueue::UsedUs(uint32_t tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.used_us;
+}
+
+double FairQueue::LeastUsedUs(int64_t now_us, int urgency,
+                              const std::vector<uint32_t>& except) const {
+  double least_us = kEverybody;
+  for (const auto& [name, tenant] : active_) {
+    if (tenant->used_us >= least_us || std::ranges::find(except, name) != except.end()) continue;
+    const Offer offer = BestOf(*tenant, now_us, true);
+    if (offer.sequence != nullptr && offer.urgency <= urgency) least_us = tenant->used_us;
+  }
+  return least_us;
+}
+
+double FairQueue::MostUsedUs() const {
+  double most_us = 0;
+  for (const auto& [name, tenant] : active_) most_us = std::max(most_us, tenant->used_us);
+  return most_us;
 }
 
 std::vector<const Sequence*> FairQueue::SomeWaiting(int limit) const {
   std::vector<const Sequence*> some;
-  for (const Tenant* tenant : active_) {
+  for (const auto& [name, tenant] : active_) {
     for (const Line& line : tenant->waiting) {
       for (const auto& [id, sequence] : line) {
         if (static_cast<int>(some.size()) == limit) return some;

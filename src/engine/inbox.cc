@@ -107,15 +107,16 @@ Status Inbox::CheckRoom(const Request& request, Admission& admission) const {
   const double request_s = rates_.ended_per_s > 0 ? 1 / rates_.ended_per_s : 0;
   const double token_s = rates_.prefill_us_per_token * 1e-6;
   const double share = limits_.tenant_share;
+  // What others have waiting is not told: an operator finds it in /status.
   // A tenth of the queue has to go before another try makes sense, else all come back at once.
   if (counts_.queued_requests >= limits_.max_requests ||
       tenant.num_queued >= std::max(1, static_cast<int>(limits_.max_requests * share))) {
     return refuse(
         0.1 * limits_.max_requests * request_s,
         Error(Code::kExhausted,
-              "the queue is full: %d requests are waiting (%d from this tenant); the limit is %d, "
-              "of which one tenant may use %.0f %%",
-              counts_.queued_requests, tenant.num_queued, limits_.max_requests, 100 * share));
+              "the queue is full: %d requests of this tenant are waiting; the limit is %d, of "
+              "which one tenant may use %.0f %%",
+              tenant.num_queued, limits_.max_requests, 100 * share));
   }
   if (counts_.queued_tokens + tokens > limits_.max_tokens ||
       static_cast<double>(tenant.queued_tokens + tokens) >
@@ -123,10 +124,9 @@ Status Inbox::CheckRoom(const Request& request, Admission& admission) const {
     return refuse(
         0.1 * static_cast<double>(limits_.max_tokens) * token_s,
         Error(Code::kExhausted,
-              "the queue is full: %lld prompt tokens are waiting (%lld from this tenant) and this "
-              "request has %lld; the limit is %lld, of which one tenant may use %.0f %%",
-              Long(counts_.queued_tokens), Long(tenant.queued_tokens), Long(tokens),
-              Long(limits_.max_tokens), 100 * share));
+              "the queue is full: %lld prompt tokens of this tenant are waiting and this request "
+              "has %lld; the limit is %lld, of which one tenant may use %.0f %%",
+              Long(tenant.queued_tokens), Long(tokens), Long(limits_.max_tokens), 100 * share));
   }
   const double wait = admission.predicted_wait_s;
   if (wait > limits_.max_wait_s) {
@@ -199,6 +199,7 @@ Admission Inbox::Offer(Request request, std::shared_ptr<EventSink> sink, int64_t
     Enqueue(live, 1);
     ++counts_.num_live;
     arrived_.back() = std::move(sequence);
+    has_arrivals_ = true;
   }
   mail_.NotifyOne();
   return admission;
@@ -235,6 +236,7 @@ void Inbox::Close() {
 
 Inbox::Messages Inbox::Take() {
   const MutexLock lock(mutex_);
+  has_arrivals_ = false;
   return {std::exchange(arrived_, {}), std::exchange(cancelled_, {}),
           std::exchange(transfers_, {})};
 }

@@ -2,6 +2,7 @@
 // The engine's door: answers at once whether a request is let in, and hands those over to the
 // engine thread. Bounded by requests, by tokens and by the wait that today's rates predict.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -55,6 +56,8 @@ class Inbox : public TierListener {
     std::vector<Transfer> transfers;
   };
   Messages Take();
+  // Requests came since the last call of Take.
+  bool has_arrivals() const { return has_arrivals_; }
   void OnStarted(SeqId id);
   void OnRequeued(SeqId id);  // it was preempted
   void OnEnded(SeqId id);
@@ -92,6 +95,7 @@ class Inbox : public TierListener {
   const Clock* const clock_;
   mutable Mutex mutex_;
   CondVar mail_;
+  std::atomic<bool> has_arrivals_{false};
   std::vector<std::unique_ptr<Sequence>> arrived_ HEARTH_GUARDED_BY(mutex_);
   std::vector<SeqId> cancelled_ HEARTH_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ HEARTH_GUARDED_BY(mutex_);

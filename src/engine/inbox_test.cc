@@ -10,6 +10,7 @@ namespace hearth {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class InboxTest : public ::testing::Test {
  protected:
@@ -63,6 +64,7 @@ TEST_F(InboxTest, TheQueueIsBoundedByRequests) {
   const Admission refused = Offer(Of(5, 5, 11));
   EXPECT_EQ(refused.status.code(), Code::kExhausted);
   EXPECT_EQ(refused.queued_requests, 10);
+  EXPECT_THAT(refused.status.message(), HasSubstr("0 requests of this tenant"));
   EXPECT_DOUBLE_EQ(refused.retry_after_s, 2);  // a tenth of ten requests at one in two seconds
   const Inbox::Messages messages = inbox_.Take();
   inbox_.OnStarted(messages.arrived[0]->id);
@@ -76,7 +78,10 @@ TEST_F(InboxTest, TheQueueIsBoundedByTokens) {
   inbox_.SetRates({0, 100'000, 0, false});
   const Admission refused = Offer(Of(101, 5, 4));
   EXPECT_EQ(refused.status.code(), Code::kExhausted);
-  EXPECT_THAT(refused.status.message(), HasSubstr("900 prompt tokens"));
+  EXPECT_THAT(refused.status.message(), HasSubstr("0 prompt tokens of this tenant"));
+  EXPECT_THAT(refused.status.message(), HasSubstr("has 101; the limit is 1000"));
+  // What others ask is not this one's business.
+  EXPECT_THAT(refused.status.message(), Not(HasSubstr("900")));
   EXPECT_DOUBLE_EQ(refused.retry_after_s, 10);
 }
 

@@ -97,6 +97,16 @@ Result<AllowedTokens> MaskFills::Refill(size_t slice) {
   return AllowedTokens(Bits(place));
 }
 
+MaskTotals MaskTotals::With(MaskTotals other) const {
+  other.num_steps += num_steps;
+  other.num_fills += num_fills;
+  other.num_delayed += num_delayed;
+  other.delayed_us += delayed_us;
+  other.num_ahead += num_ahead;
+  other.median_fill_us = median_fill_us;
+  return other;
+}
+
 MaskTotals MaskFills::totals() const {
   MaskTotals totals = totals_;
   if (recent_us_.empty()) return totals;

@@ -23,6 +23,8 @@ struct MaskTotals {
   int64_t delayed_us = 0;      // how long they waited, all together
   int64_t median_fill_us = 0;  // of the last fills (at most 512)
   int64_t num_ahead = 0;       // masks that were filled between steps
+
+  MaskTotals With(MaskTotals other) const;  // both together; the median stays
 };
 
 // Begin before the backend runs, End after it, then read. Masks that a step had to wait for are

@@ -71,7 +71,8 @@ struct RequestRecord {
   KvDomain domain;
   Priority priority = Priority::kNormal;
   Finish finish = Finish::kNone;
-  std::string detail;  // for kError and kMask: why, in a word or a sentence
+  std::string detail;          // for kError and kMask: why, in a word or a sentence
+  bool lacked_memory = false;  // kError: its step found none; it may be tried again
   int num_prompt = 0, num_generated = 0;
   int num_cached = 0;                   // prompt tokens that the first start found
   int num_loaded = 0;                   // of those, the ones that a tier brought

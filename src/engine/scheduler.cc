@@ -38,7 +38,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, KvSpace& kv, TierTraffic* 
     : options_(WithinLimits(options)),
       kv_(kv),
       traffic_(traffic),
-      queue_(options.aging_us, options.quantum),
+      queue_(options.aging_us),
       chunks_(ChunksOf(options_)),
       asks_less_(!options.asks_all_logits &&
                  (options.backend.chooses_tokens || options.backend.max_top > 0)) {
@@ -94,9 +94,10 @@ void Scheduler::FreeFollowers(Sequence& leader) {
 }
 
 void Scheduler::End(SeqId id, Finish why, const std::string& detail, int64_t now_us) {
-  HEARTH_CHECK(!in_step_);
   const auto found = all_.find(id);
-  if (found != all_.end()) Finalise(*found->second, why, detail, now_us);
+  if (found == all_.end()) return;
+  if (found->second->num_planned > 0) return late_ends_.push_back({id, why, detail});
+  Finalise(*found->second, why, detail, now_us);
 }
 
 void Scheduler::EndAll(Finish why, const std::string& detail, int64_t now_us) {
@@ -126,33 +127,51 @@ void Scheduler::DropExpired(int64_t now_us) {
   while (!deadlines_.empty() && deadlines_.top().first <= now_us) {
     const auto found = all_.find(deadlines_.top().second);
     deadlines_.pop();
-    if (found != all_.end()) Finalise(*found->second, Finish::kExpired, "timeout", now_us);
+    if (found != all_.end()) End(found->first, Finish::kExpired, "timeout", now_us);
   }
 }
 
-const StepPlan& Scheduler::Plan(int64_t now_us) {
+void Scheduler::BeginPlan(int64_t now_us) {
   HEARTH_CHECK(!in_step_);
-  planned_.clear();
+  step_->planned.clear();
   for (const SeqId id : std::exchange(sitting_out_, {})) {
     const auto found = all_.find(id);
     if (found != all_.end()) found->second->sits_out = false;
   }
   start_blocked_ = found_no_room_ = false;
-  shape_ = StepShape();
+  step_->shape = StepShape();
+  step_->charged_us = step_->broken_us = 0;
+  step_->is_apart = step_->ends_prompt = false;
+  step_->others = 0;
+  queue_.BeginRound();
   DropExpired(now_us);
-  PlanDecodes(now_us);
-  PlanPrefills(now_us);
-  LoadAhead(now_us);
-  PlanDrafts();
-  BuildPlan();
-  in_step_ = !planned_.empty();
-  return plan_;
 }
 
-void Scheduler::PlanDecodes(int64_t now_us) {
+const StepPlan& Scheduler::Plan(int64_t now_us) {
+  HEARTH_CHECK(left_ == nullptr);
+  BeginPlan(now_us);
+  const int64_t waited_us = streams_waited_us_;
+  if (!PlanApart(now_us)) {
+    PlanDecodes(now_us);
+    step_->others = 0;
+    const StepShape streams = StreamsOf(*step_);
+    chunks_.Begin(streams);
+    // Streams that waited for somebody's prompt do not wait for another one in the same step.
+    if (waited_us == 0 || streams.decode_slices == 0) PlanPrefills(now_us);
+  }
+  LoadAhead(now_us);
+  PlanDrafts();
+  BuildPlan(now_us);
+  if (traffic_ != nullptr) traffic_->PlanStores(step_->plan);
+  in_step_ = !step_->planned.empty();
+  return step_->plan;
+}
+
+void Scheduler::PlanDecodes(int64_t now_us, double below) {
   // The most urgent and oldest first: when blocks run out, those behind are preempted for them.
   decoders_.clear();
   for (Sequence* s : running_) {
+    if (s->num_planned > 0 || queue_.UsedUs(s->request.domain.tenant) >= below) continue;
     if (!s->paused && s->backlog() == 1) decoders_.push_back(s);
   }
   std::sort(decoders_.begin(), decoders_.end(), [](const Sequence* a, const Sequence* b) {
@@ -162,31 +181,51 @@ void Scheduler::PlanDecodes(int64_t now_us) {
     // It may have been the victim of one before it.
     if (s->running && s->backlog() == 1) Grant(*s, 1, now_us);
   }
-  for (const Sequence* s : planned_) {
-    ++shape_.decode_slices;
-    shape_.context += s->num_computed;
+  CountShape();
+}
+
+StepShape Scheduler::StreamsOf(const Step& step) const {
+  StepShape streams;
+  for (const Sequence* s : step.planned) {
+    if (s->num_planned != 1) continue;
+    ++streams.decode_slices;
+    streams.context += s->num_computed;
+  }
+  return streams;
+}
+
+void Scheduler::CountShape() {
+  StepShape& shape = step_->shape = StepShape();
+  for (const Sequence* s : step_->planned) {
+    const auto drafted = static_cast<int>(s->draft.size()), count = s->num_planned + drafted;
+    // A draft costs about what another stream would.
+    (s->num_planned == 1 ? shape.decode_slices : shape.prefill_tokens) += count;
+    shape.context += int64_t{count} * s->num_computed + int64_t{count} * count / 2;
   }
 }
 
 // What the sequence may have of a step that has `left_tokens` to give.
 int Scheduler::PrefillShare(const Sequence& s, int left_tokens) {
-  int count = chunks_.Fits(shape_, s.num_computed + s.num_planned);
+  const int wanted = s.backlog() - s.num_planned, unit = options_.backend.preferred_tokens;
+  int count = chunks_.Fits(step_->shape, s.num_computed + s.num_planned);
+  // A few tokens would be left for a step with everybody in it.
+  if (step_->is_apart && wanted <= count + count / 4) count = wanted;
   if (IsScoring(s)) count = std::min(count, left_rows_);
   count = std::min({count, left_tokens, options_.quantum});
-  const int wanted = s.backlog() - s.num_planned, unit = options_.backend.preferred_tokens;
   if (count >= wanted) return wanted;
   return count > unit ? count - count % unit : count;
 }
 
-void Scheduler::PlanPrefills(int64_t now_us) {
-  int left_tokens = options_.max_step_tokens - shape_.decode_slices;
+void Scheduler::PlanPrefills(int64_t now_us, double below) {
+  const StepShape& shape = step_->shape;
+  int left_tokens =
+      options_.max_step_tokens - shape.decode_slices - shape.prefill_tokens - step_->others;
   int num_blocked = 0;
-  prompts_have_more_ = false;
-  chunks_.Begin(shape_);
-  left_rows_ = shape_.decode_slices > 0 ? kScoredRowsBesideStreams : kMaxScoredRows;
-  queue_.BeginRound();
+  step_->has_more = false;
+  left_rows_ = step_->shape.decode_slices > 0 ? kScoredRowsBesideStreams : kMaxScoredRows;
+  const double us_per_token = std::max(1.0, chunks_.model().us_per_prefill_token());
   while (left_tokens > 0) {
-    Sequence* s = queue_.Next(now_us, !start_blocked_);
+    Sequence* s = queue_.Next(now_us, !start_blocked_, below);
     if (s == nullptr) return;
     if (!s->running) s = &Turn(*s, now_us);
     if (!s->running && Load(*s, now_us)) continue;
@@ -201,7 +240,7 @@ void Scheduler::PlanPrefills(int64_t now_us) {
     }
     const int position = s->num_computed + s->num_planned;
     const int share = PrefillShare(*s, left_tokens);
-    prompts_have_more_ = share <= 0;
+    step_->has_more = share <= 0;
     if (share <= 0) return;
     const int count = Grant(*s, share, now_us);
     if (count == 0) {
@@ -209,9 +248,11 @@ void Scheduler::PlanPrefills(int64_t now_us) {
       if (s->running) SitOut(*s);
       continue;
     }
-    shape_.prefill_tokens += count;
-    shape_.context += int64_t{count} * position + int64_t{count} * count / 2;
+    queue_.Expect(s->request.domain.tenant, count * us_per_token);
+    step_->shape.prefill_tokens += count;
+    step_->shape.context += int64_t{count} * position + int64_t{count} * count / 2;
     left_tokens -= count;
+    step_->ends_prompt = step_->ends_prompt || s->num_planned == s->backlog();
     if (IsScoring(*s)) left_rows_ -= count;
   }
 }
@@ -224,7 +265,7 @@ int Scheduler::Grant(Sequence& s, int count, int64_t now_us) {
     if (taken > 0) {
       const bool reserved = kv_.Reserve(s.kv, s.num_computed, had + taken);
       HEARTH_CHECK(reserved);
-      if (had == 0) planned_.push_back(&s);
+      if (had == 0) step_->planned.push_back(&s);
       s.num_planned += taken;
       return taken;
     }
@@ -245,60 +286,55 @@ void Scheduler::Unplan(Sequence& s) {
   if (s.num_planned == 0) return;
   s.num_planned = 0;
   s.draft.clear();
-  planned_.erase(std::find(planned_.begin(), planned_.end(), &s));
+  step_->planned.erase(std::find(step_->planned.begin(), step_->planned.end(), &s));
 }
 
-void Scheduler::BuildPlan() {
-  plan_.tokens.clear();
-  plan_.slices.clear();
-  plan_.num_rows = 0;
-  plan_.asks.clear();
-  plan_.copies.clear();
-  shape_ = StepShape();
-  for (Sequence* s : planned_) {
+void Scheduler::BuildPlan(int64_t now_us) {
+  StepPlan& plan = step_->plan;
+  plan.tokens.clear();
+  plan.slices.clear();
+  plan.num_rows = 0;
+  plan.asks.clear();
+  plan.copies.clear();
+  for (Sequence* s : step_->planned) {
     SeqSlice slice;
     slice.seq = s->id;
-    slice.first = static_cast<int>(plan_.tokens.size());
+    slice.first = static_cast<int>(plan.tokens.size());
     const auto drafted = static_cast<int>(s->draft.size());
     slice.count = s->num_planned + drafted;
     slice.num_computed = s->num_computed;
     slice.tables = s->kv.tables;
-    slice.first_row = plan_.num_rows;
-    plan_.copies.insert(plan_.copies.end(), s->loads.begin(), s->loads.end());
+    slice.first_row = plan.num_rows;
+    plan.copies.insert(plan.copies.end(), s->loads.begin(), s->loads.end());
     AskSlice(*s, drafted, slice);
-    plan_.num_rows += slice.num_rows;
+    plan.num_rows += slice.num_rows;
     if (asks_less_) {
-      plan_.asks.resize(static_cast<size_t>(plan_.num_rows), AskFor(*s, options_.backend));
+      plan.asks.resize(static_cast<size_t>(plan.num_rows), AskFor(*s, options_.backend));
     }
     const auto from = s->tokens.begin() + s->num_computed;
-    plan_.tokens.insert(plan_.tokens.end(), from, from + s->num_planned);
-    plan_.tokens.insert(plan_.tokens.end(), s->draft.begin(), s->draft.end());
-    plan_.slices.push_back(slice);
-    // Tokens are paid for when they are computed; what the cache gave is free.
-    queue_.Charge(s->request.domain.tenant, slice.count);
-    if (s->num_planned == 1) {
-      shape_.decode_slices += slice.count;  // a draft costs about what another stream would
-    } else {
-      shape_.prefill_tokens += slice.count;
-    }
-    shape_.context +=
-        int64_t{slice.count} * s->num_computed + int64_t{slice.count} * slice.count / 2;
+    plan.tokens.insert(plan.tokens.end(), from, from + s->num_planned);
+    plan.tokens.insert(plan.tokens.end(), s->draft.begin(), s->draft.end());
+    plan.slices.push_back(slice);
   }
-  if (traffic_ != nullptr) traffic_->PlanStores(plan_);
+  CountShape();
+  ShareOut(now_us);
 }
 
 void Scheduler::Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us) {
-  HEARTH_CHECK(outcomes.size() == plan_.slices.size());
-  chunks_.Observe(shape_, prompts_have_more_, step_us);
-  if (shape_.prefill_tokens == 0) draft_control_.Observe(shape_.decode_slices, step_us);
+  HEARTH_CHECK(outcomes.size() == step_->plan.slices.size());
+  ChargeStep(step_us - step_->charged_us);
+  chunks_.Observe(step_->shape, step_->has_more, step_us);
+  queue_.SetCredit(chunks_.quiet_us());
+  if (step_->shape.prefill_tokens == 0) draft_control_.Observe(step_->shape.decode_slices, step_us);
   ++totals_.num_steps;
-  totals_.prefill_tokens += shape_.prefill_tokens;
-  totals_.decode_tokens += shape_.decode_slices;
+  totals_.prefill_tokens += step_->shape.prefill_tokens;
+  totals_.decode_tokens += step_->shape.decode_slices;
   in_step_ = false;
-  for (size_t i = 0; i < planned_.size(); ++i) {
-    planned_[i]->num_planned = 0;
-    Book(*planned_[i], plan_.slices[i], outcomes[i], now_us);
+  for (size_t i = 0; i < step_->planned.size(); ++i) {
+    step_->planned[i]->num_planned = 0;
+    Book(*step_->planned[i], step_->plan.slices[i], outcomes[i], now_us);
   }
+  EndLate(now_us);
 }
 
 void Scheduler::Book(Sequence& s, const SeqSlice& slice, const SliceOutcome& outcome,
@@ -365,11 +401,13 @@ void Scheduler::KeepCheckpoints(Sequence& s, int before) {
 
 void Scheduler::Fail(const Status& status, int64_t now_us) {
   in_step_ = false;
-  for (Sequence* s : planned_) {
+  for (Sequence* s : step_->planned) {
     s->num_planned = 0;
     s->num_said = 0;
+    s->record.lacked_memory = status.code() == Code::kExhausted;
   }
-  for (Sequence* s : planned_) Finalise(*s, Finish::kError, status.message(), now_us);
+  for (Sequence* s : step_->planned) Finalise(*s, Finish::kError, status.message(), now_us);
+  EndLate(now_us);
 }
 
 void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int64_t now_us) {
@@ -403,7 +441,7 @@ void Scheduler::Finalise(Sequence& s, Finish why, const std::string& detail, int
 }
 
 std::vector<std::unique_ptr<Sequence>> Scheduler::TakeEnded() {
-  planned_.clear();
+  step_->planned.clear();
   return std::exchange(ended_, {});
 }
 

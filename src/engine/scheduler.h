@@ -2,6 +2,7 @@
 // Decides, each step, which tokens are computed. Pure: time is passed in; no threads, no I/O. The
 // rules, in order, are in docs/engine.md.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -36,7 +37,7 @@ struct SchedulerOptions {
   int64_t quiet_step_us = 1'000'000;
   int64_t aging_us = 30'000'000;     // of waiting raise a request by one class
   int64_t patience_us = 10'000'000;  // without room before a request keeps its turn to start
-  int quantum = 128;                 // tokens a tenant gets per round
+  int quantum = 128;                 // tokens of a prompt at a time, while others may be next
   int max_preemptions = 3;           // per request
   // Blocks kept free per running sequence when another one starts: 32 tokens each to grow before
   // somebody has to be preempted.
@@ -60,6 +61,7 @@ struct SchedulerLoad {
 
 struct SchedulerTotals {
   int64_t num_steps = 0, num_preemptions = 0;
+  int64_t num_breaks = 0;  // of the steps, those that ran while another one was left
   int64_t prefill_tokens = 0, decode_tokens = 0;  // computed
   int64_t cached_tokens = 0, recomputed_tokens = 0;
   int64_t loaded_tokens = 0;                        // of the cached ones, those that a tier brought
@@ -92,12 +94,24 @@ class Scheduler {
   // borrows from the scheduler until Commit or Fail.
   const StepPlan& Plan(int64_t now_us);
   // The sequences of the plan's slices, in their order; good until TakeEnded.
-  std::span<Sequence* const> planned() const { return planned_; }
+  std::span<Sequence* const> planned() const { return step_->planned; }
   // Books the step: for every slice what its rows came to. Slices that reach the end of their
   // sequence's tokens say at least one, or have an error.
   void Commit(std::span<const SliceOutcome> outcomes, int64_t now_us, int64_t step_us);
   // The step did not happen: the sequences in it end with an error, and nothing of it is cached.
   void Fail(const Status& status, int64_t now_us);
+
+  // A step under way may be left between two layers for those who used less of the machine than
+  // those in it (scheduler_breaks.cc). When that should be, given that the step, or what was not
+  // charged of it yet, began at `since_us`; the largest number: never.
+  int64_t BreakAtUs(int64_t since_us) const;
+  // Part of the step's time has passed: it is charged to whom it served.
+  void ChargeStep(int64_t us);
+  // The step under way was left. Plans one for the others, to be ended by Commit or Fail and then
+  // EndBreak; an empty plan needs EndBreak alone. Until then ends of those in the step that was
+  // left are put off until it is done.
+  const StepPlan& PlanBreak(int64_t now_us);
+  void EndBreak(int64_t took_us);
 
   // Those that ended since the last call, stripped of their blocks, their records complete.
   std::vector<std::unique_ptr<Sequence>> TakeEnded();
@@ -119,13 +133,45 @@ class Scheduler {
   std::vector<Move> TakeMoves() { return std::exchange(moves_, {}); }
 
  private:
+  // A step that is planned or under way.
+  struct Step {
+    StepPlan plan;
+    std::vector<Sequence*> planned;
+    StepShape shape;
+    bool is_apart = false;  // for some tenants, while others wait
+    bool ends_prompt = false;
+    int others = 0;         // streams that wait, or come along when their tokens find room
+    bool has_more = false;  // prompts had more to give than the step had time for
+    // Whose time it takes, in shares of 1.
+    struct Share {
+      uint32_t tenant = 0;
+      double share = 0;
+    };
+    std::vector<Share> shares;
+    int urgency = 0;         // the most urgent class in it
+    int64_t charged_us = 0;  // of its time
+    int64_t broken_us = 0;   // time of the steps in its breaks
+    ChunkControl::UnderWay chunk;
+  };
+  void BeginPlan(int64_t now_us);
   void DropExpired(int64_t now_us);
-  void PlanDecodes(int64_t now_us);
-  void PlanPrefills(int64_t now_us);
+  // Of tenants that used less than `below`.
+  void PlanDecodes(int64_t now_us, double below = FairQueue::kEverybody);
+  void PlanPrefills(int64_t now_us, double below = FairQueue::kEverybody);
   int PrefillShare(const Sequence& sequence, int left_tokens);
   // Adds `count` tokens to the sequence's share of the plan; 0 when there is no room for any.
   int Grant(Sequence& sequence, int count, int64_t now_us);
-  void BuildPlan();
+  void CountShape();
+  StepShape StreamsOf(const Step& step) const;
+  void BuildPlan(int64_t now_us);
+
+  // Steps for some (scheduler_breaks.cc).
+  bool PlanApart(int64_t now_us);
+  double LeastUsedUs(int64_t now_us) const;
+  double LevelUs(const Step& step) const;
+  void ShareOut(int64_t now_us);
+  int64_t BreaksWithinUs(const StepShape& streams) const;
+  void EndLate(int64_t now_us);
 
   // Speculation (scheduler_drafts.cc).
   void PlanDrafts();
@@ -185,12 +231,18 @@ class Scheduler {
   int64_t waiting_tokens_ = 0;
   int num_paused_ = 0;
 
-  StepPlan plan_;
-  std::vector<Sequence*> planned_;
+  std::array<Step, 2> steps_;
+  Step* step_ = &steps_[0];
+  Step* left_ = nullptr;  // the step whose break it is
+  struct LateEnd {
+    SeqId id{};
+    Finish why = Finish::kNone;
+    std::string detail;
+  };
+  std::vector<LateEnd> late_ends_;   // of sequences in a step under way
+  int64_t streams_waited_us_ = 0;    // while steps were planned for others
   std::vector<Sequence*> decoders_;  // PlanDecodes', kept for its memory
-  StepShape shape_;
-  bool prompts_have_more_ = false;  // than the step had time for
-  int left_rows_ = 0;               // that the step may still compute to score prompts
+  int left_rows_ = 0;                // that the step may still compute to score prompts
   std::vector<SeqId> sitting_out_;
   const bool asks_less_;  // than all logits, of some rows
   bool in_step_ = false;

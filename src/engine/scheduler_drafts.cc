@@ -10,11 +10,11 @@ namespace hearth {
 // Last of all, and only beside streams: nobody is preempted, waits or is cut short for a draft.
 void Scheduler::PlanDrafts() {
   draft_step_ = {};
-  if (!options_.speculates || shape_.prefill_tokens > 0 || planned_.empty()) return;
-  const auto streams = static_cast<int>(planned_.size());
+  if (!options_.speculates || step_->shape.prefill_tokens > 0 || step_->planned.empty()) return;
+  const auto streams = static_cast<int>(step_->planned.size());
   draft_step_ = draft_control_.Begin(streams, static_cast<double>(options_.itl_target_us));
   if (!draft_control_.may_draft(draft_step_) && options_.fixed_draft == 0) return;
-  for (Sequence* s : planned_) {
+  for (Sequence* s : step_->planned) {
     const int left = options_.max_step_tokens - draft_step_.width;
     if (left <= 0) return;
     if (s->request.speculates) PlanDraft(*s, std::min(left, kMaxDraft));

@@ -180,7 +180,8 @@ Sequence* Scheduler::VictimFor(const Sequence& needy) const {
   const bool needy_goes_on = is_protected(&needy);
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
-    if (is_protected(s) || s->request.priority < needy.request.priority) continue;
+    if (is_protected(s) || s->in_left_step) continue;
+    if (s->request.priority < needy.request.priority) continue;
     if (s == &needy && needy_goes_on) continue;
     if (best == nullptr || IsCheaper(*s, *best)) best = s;
   }
@@ -221,7 +222,7 @@ Sequence* Scheduler::VictimForStart(const Sequence& newcomer) const {
   const Sequence* oldest = Oldest();
   Sequence* best = nullptr;
   for (Sequence* s : running_) {
-    if (s->has_reservation || s == oldest) continue;
+    if (s->has_reservation || s == oldest || s->in_left_step) continue;
     if (s->request.priority < newcomer.request.priority) continue;
     // One that is paused makes no use of what it holds.
     const bool less_urgent = s->paused || s->request.priority > newcomer.request.priority;

@@ -44,6 +44,7 @@ struct Sequence {
   bool asked_tier = false;             // what a tier has of it was looked up
   bool has_reservation = false;  // was preempted as often as allowed: all it can need is set aside
   bool sits_out = false;         // no room for it in the step that is being planned
+  bool in_left_step = false;     // its step was left between two layers; not to be touched
   int num_said = 0;              // tokens that the last step gave it
   int num_planned = 0;           // tokens in the step that is being planned or run
   // Blocks of each group that must be to be had before another try to start makes sense.

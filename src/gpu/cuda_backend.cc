@@ -299,6 +299,10 @@ class CudaFactory final : public BackendFactory {
       return Error(Code::kUnsupported, "--kv-type int8 is for the CPU; leave it out with %s",
                    options.device.c_str());
     }
+    if (options.numerics != Numerics::kExact) {
+      return Error(Code::kUnsupported, "--numerics fast is for the CPU; leave it out with %s",
+                   options.device.c_str());
+    }
     BackendOptions complete = options;
     complete.isa = facts.level;
     if (complete.num_threads <= 0) complete.num_threads = ReadTopology().useful_threads();

@@ -175,7 +175,7 @@ class Checker {
     Require(r.paused_us >= 0 && r.paused_us <= r.ended_us - r.arrived_us, "paused_us");
     // A step that runs is not interrupted, and a suspended machine notices late. While all are
     // paused the engine looks every 5 ms.
-    const int64_t slack_us = outcome_.longest_step_us + scenario_.jump_us + 5'000;
+    const int64_t slack_us = outcome_.longest_turn_us + scenario_.jump_us + 5'000;
     if (plan().request.timeout_us > 0) {
       Require(r.ended_us <= r.arrived_us + plan().request.timeout_us + slack_us,
               "outlived its deadline");

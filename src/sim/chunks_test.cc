@@ -65,17 +65,20 @@ TEST(Chunks, PromptsBesideStreamsAreReadFastAndTheBoundHolds) {
 }
 
 TEST(Chunks, ASlowTimeIsUnlearnt) {
-  for (uint64_t seed = 0; seed < 1; ++seed) {
-    SimScenario scenario = PromptsAtOnceScenario(seed);
-    const Reading usual = Play(scenario);
+  // Over several seeds: how a noisy start happens to be learnt moves one seed's times by a tenth.
+  double usual_s = 0, after_s = 0;
+  constexpr uint64_t kSeeds = 3;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const SimScenario scenario = PromptsAtOnceScenario(seed);
+    usual_s += Play(scenario).first_token_s;
     // The first prompts are read on a machine that is four times slower.
     SimScenario slow = scenario;
     slow.slow_factor = 4;
     slow.slow_from_us = scenario.clients[kStreams].arrives_us;
     slow.slow_to_us = slow.slow_from_us + 4'000'000;
-    const Reading after = Play(slow);
-    EXPECT_LE(after.first_token_s, usual.first_token_s * 1.3 + 4) << "seed " << seed;
+    after_s += Play(slow).first_token_s;
   }
+  EXPECT_LE(after_s, usual_s * 1.3 + 4 * kSeeds);
 }
 
 TEST(Chunks, ADenseMachineIsReadAsFastAsItsBoundAllows) {

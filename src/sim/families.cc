@@ -70,6 +70,30 @@ SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour) {
   return scenario;
 }
 
+SimScenario NewcomerScenario(uint64_t seed, Crowd crowd) {
+  SimRandom random(seed);
+  SimScenario scenario = Machine(seed, 4096, 1024);
+  double at_us = 1'500'000;  // the steps before teach what steps take
+  for (int i = 0; i < kNewcomerAsks; ++i) {
+    scenario.clients.push_back(Ask(random, at_us, 1, random.Between(8, 24), 1));
+    at_us += 300'000 + random.Exponential(100'000);
+  }
+  const bool reads = crowd == Crowd::kPrompts;
+  for (int i = 0; i < (reads ? 8 : 24); ++i) {
+    SimClient client = Ask(random, 1000 * i, 2, reads ? random.Between(1000, 2000) : 32,
+                           reads ? 1 : static_cast<int>(at_us / 20'000));
+    scenario.clients.push_back(std::move(client));
+    // One prompt after the other, for as long as anybody asks.
+    for (double us = 0; reads && us < at_us; us += 400'000) {
+      SimClient next = Ask(random, 100, 2, random.Between(1000, 2000), 1);
+      next.follows = static_cast<int>(scenario.clients.size()) - 1;
+      next.continues = false;
+      scenario.clients.push_back(std::move(next));
+    }
+  }
+  return scenario;
+}
+
 SimScenario ShareScenario(uint64_t seed) {
   SimRandom random(seed);
   SimScenario scenario = Machine(seed, 512, 256);

@@ -59,6 +59,11 @@ std::string Describe(const SimScenario& scenario);
 // times what the machine has.
 enum class Neighbour : uint8_t { kNone, kPolite, kFlood };
 SimScenario QuietTenantScenario(uint64_t seed, Neighbour neighbour);
+// One tenant asks for a token now and then, while another keeps prompts being read, long ones, or
+// streams running that never end.
+inline constexpr int kNewcomerAsks = 5;  // its first clients
+enum class Crowd : uint8_t { kPrompts, kStreams };
+SimScenario NewcomerScenario(uint64_t seed, Crowd crowd);
 // Two tenants ask for more than the machine has, one of them for four times as much as the other.
 SimScenario ShareScenario(uint64_t seed);
 // A steady flood of urgent requests, more than the machine can serve, and a few that are not.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace hearth {
 namespace {
@@ -182,11 +183,28 @@ Status SimBackend::Copy(const BlockCopy& copy) {
   return Status();
 }
 
+// Only time passes: what a step reads and writes it does at its end, when anything that its break
+// did to its blocks is noticed.
+Result<bool> SimBackend::ComputeLayers(const StepPlan& plan, const WantsBreak& wants_break) {
+  if (steps_.empty() || steps_.back().plan != &plan) {
+    steps_.push_back({&plan, world_.OnStep(plan), 0});
+  }
+  UnderWay& step = steps_.back();
+  const bool in_break = steps_.size() > 1;
+  while (step.layer < kLayers) {
+    const int64_t us = step.course.us;
+    world_.Pass(us * (step.layer + 1) / kLayers - us * step.layer / kLayers);
+    if (++step.layer < kLayers && !in_break && wants_break()) return false;
+  }
+  return true;
+}
+
 Status SimBackend::Compute(const StepPlan& plan, std::span<float> logits) {
+  const Status status = std::move(steps_.back().course.status);
+  steps_.pop_back();
   if (!CheckPlan(plan, logits.size())) return Error(Code::kInvalid, "%s", failure_.c_str());
   contexts_.resize(std::max(contexts_.size(), plan.slices.size()));
   for (size_t i = 0; i < plan.slices.size(); ++i) ReadContext(plan.slices[i], contexts_[i]);
-  const Status status = world_.OnStep(plan);
   for (size_t i = 0; i < plan.slices.size() && failure_.empty(); ++i) {
     if (!status.ok()) contexts_[i].is_bad = true;
     RunSlice(plan.slices[i], plan, contexts_[i], logits);

@@ -15,8 +15,14 @@ namespace hearth {
 class SimWorld {
  public:
   virtual ~SimWorld() = default;
-  // Time passes. An error is the step's own: what it was to write is then half written.
-  virtual Status OnStep(const StepPlan& plan) = 0;
+  // A step begins. An error is the step's own: what it was to write is then half written.
+  struct Course {
+    int64_t us = 0;
+    Status status;
+  };
+  virtual Course OnStep(const StepPlan& plan) = 0;
+  // Part of its time passes.
+  virtual void Pass(int64_t us) = 0;
   // Before a block's bytes go to host memory or come from there.
   virtual Status OnCopy() { return Status(); }
   // Whether this sequence's numbers go wrong at `position`.
@@ -25,14 +31,17 @@ class SimWorld {
 };
 
 // Blocks start as poison, and the rest of a block is poisoned again when its first cell is written:
-// reading what was never written, or is somebody else's, is noticed. Thread: one.
+// reading what was never written, or is somebody else's, is noticed. A step has kLayers layers of
+// equal time, and is left between any two of them when that is wanted. Thread: one.
 class SimBackend : public ImmediateBackend {
  public:
+  static constexpr int kLayers = 8;
   SimBackend(const KvLayout& layout, int vocab, uint64_t seed, SimWorld& world);
 
   std::string_view name() const override { return "sim"; }
   KvLayout kv_layout() const override { return layout_; }
   int vocab_size() const override { return model_.vocab; }
+  Result<bool> ComputeLayers(const StepPlan& plan, const WantsBreak& wants_break) override;
   Status Compute(const StepPlan& plan, std::span<float> logits) override;
   Status Copy(const BlockCopy& copy) override;
 
@@ -46,6 +55,11 @@ class SimBackend : public ImmediateBackend {
     uint64_t value = 0;
     int32_t position = -1;
     bool is_bad = true;  // not a number
+  };
+  struct UnderWay {
+    const StepPlan* plan = nullptr;
+    SimWorld::Course course;
+    int layer = 0;
   };
   struct Group {
     std::vector<Cell> cells;
@@ -71,6 +85,7 @@ class SimBackend : public ImmediateBackend {
   SimModel model_;
   SimWorld& world_;
   std::vector<Group> groups_;
+  std::vector<UnderWay> steps_;  // the one that was left, if any, and the one that runs
   std::vector<Context> contexts_;
   std::vector<uint64_t> sums_;  // RunSlice's, kept for its memory
   std::string failure_;

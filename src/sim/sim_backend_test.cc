@@ -11,7 +11,8 @@ namespace {
 
 class World : public SimWorld {
  public:
-  Status OnStep(const StepPlan&) override { return status; }
+  Course OnStep(const StepPlan&) override { return {8, status}; }
+  void Pass(int64_t) override {}
   bool GoesBad(SeqId seq, int position) override { return seq == bad && position == bad_position; }
   uint64_t SaltOf(SeqId seq) const override { return seq == SeqId{9} ? 9 : 1; }
   Status status;

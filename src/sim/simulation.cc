@@ -246,7 +246,7 @@ void Simulation::CheckPlan(const StepPlan& plan) {
   }
 }
 
-Status Simulation::OnStep(const StepPlan& plan) {
+Simulation::Course Simulation::OnStep(const StepPlan& plan) {
   planned_.clear();
   CheckPlan(plan);
   CheckOldest();
@@ -271,10 +271,9 @@ Status Simulation::OnStep(const StepPlan& plan) {
   for (const int client : planned_) {
     if (fails) outcome_.fates[static_cast<size_t>(client)].was_in_failed_step = true;
   }
-  DeliverUntil(clock_.now_us() + step_us);
-  if (!fails) return Status();
+  if (!fails) return {step_us, Status()};
   ++outcome_.num_failed_steps;
-  return Error(Code::kIo, "the step failed");
+  return {step_us, Error(Code::kIo, "the step failed")};
 }
 
 // No table names a block twice or one that is not there, and every block in a table counts as held.
@@ -409,7 +408,9 @@ SimOutcome Simulation::Play() {
   for (int64_t i = 0; outcome_.failure.empty(); ++i) {
     if (i > kLimit) Broken("it does not end");
     DeliverUntil(clock_.now_us());
+    const int64_t began_us = clock_.now_us();
     const bool ran = StepAndCheckTier();
+    outcome_.longest_turn_us = std::max(outcome_.longest_turn_us, clock_.now_us() - began_us);
     outcome_.num_steps += ran ? 1 : 0;
     if (ran || i % 16 == 0) CheckAfterStep();
     if (ran && random_.Chance(scenario_.jump_share)) {

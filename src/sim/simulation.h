@@ -40,8 +40,9 @@ struct SimOutcome {
   std::string failure;  // the first promise that was broken; empty when all were kept
   int64_t num_steps = 0, num_tokens = 0, num_failed_steps = 0;
   int64_t longest_step_us = 0, total_us = 0;
-  int64_t lost_us = 0;  // to stalls and jumps of the clock
-  uint64_t digest = 0;  // of everything that happened, in order
+  int64_t longest_turn_us = 0;  // a step with those in its breaks
+  int64_t lost_us = 0;          // to stalls and jumps of the clock
+  uint64_t digest = 0;          // of everything that happened, in order
   std::vector<SimFate> fates;
   int max_sequence_tokens = 0;
   EngineSnapshot last;
@@ -70,7 +71,8 @@ class Simulation : private SimWorld {
     }
   };
 
-  Status OnStep(const StepPlan& plan) override;
+  Course OnStep(const StepPlan& plan) override;
+  void Pass(int64_t us) override { DeliverUntil(clock_.now_us() + us); }
   Status OnCopy() override;
   bool GoesBad(SeqId seq, int position) override;
   uint64_t SaltOf(SeqId seq) const override;

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <random>
 
+#include "base/fresh_random.h"
 #include "platform/file.h"
+#include "tiers/age_file.h"
 #include "tiers/disk_store.h"
 
 namespace hearth {
@@ -43,13 +44,6 @@ Status WriteText(const std::string& path, const std::string& text, FileReaders r
   return WriteFileAtomically(path, std::as_bytes(std::span(text)), readers);
 }
 
-std::string FreshSecret() {
-  std::random_device device;
-  std::string digits;
-  while (digits.size() < kSecretDigits) digits += Printf("%08x", device());
-  return digits;
-}
-
 int64_t SizeBelow(const fs::path& folder) {
   int64_t sum = 0;
   std::error_code error;
@@ -62,11 +56,6 @@ int64_t SizeBelow(const fs::path& folder) {
     }
   }
   return sum;
-}
-
-int64_t ModifiedAt(const std::string& path) {
-  struct stat info{};
-  return stat(path.c_str(), &info) == 0 ? info.st_mtime : 0;
 }
 
 // The mark in the directory, empty when there is none; kInvalid when it holds something else.
@@ -126,7 +115,7 @@ Result<std::string> CacheDirectory::Secret() const {
   if (!FileExists(path)) {
     // Whoever is first gives it its name; the others read what is there then.
     const std::string draft = path + "-" + std::to_string(getpid());
-    HEARTH_TRY(WriteText(draft, FreshSecret() + "\n", FileReaders::kOwner));
+    HEARTH_TRY(WriteText(draft, FreshHex(kSecretDigits / 2) + "\n", FileReaders::kOwner));
     const bool is_linked = link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST;
     const int why = errno;
     unlink(draft.c_str());
@@ -158,7 +147,7 @@ std::vector<CacheDirectory::Store> CacheDirectory::Stores() const {
     store.blocks = folder + "/blocks";
     Result<std::string> about = ReadTextFile(folder + "/about", kMaxText);
     if (about.ok()) store.about = about->substr(0, about->find('\n'));
-    store.used_at_s = ModifiedAt(folder + "/about");
+    store.used_at_s = FileAge(folder + "/about");
     store.num_bytes = SizeBelow(folder);
     stores.push_back(std::move(store));
   }
@@ -168,12 +157,27 @@ std::vector<CacheDirectory::Store> CacheDirectory::Stores() const {
   return stores;
 }
 
-Result<std::string> CacheDirectory::UseStore(uint64_t content, const std::string& about) const {
+int64_t CacheDirectory::Age(const ClockFn& clocks) const {
+  int64_t oldest_s = 0;
+  for (const Store& store : Stores()) {
+    if (store.used_at_s > 0) {
+      oldest_s = oldest_s == 0 ? store.used_at_s : std::min(oldest_s, store.used_at_s);
+    }
+  }
+  AgeFile age(clock_path(), clocks);
+  age.Sync(oldest_s);
+  return age.Age();
+}
+
+Result<std::string> CacheDirectory::UseStore(uint64_t content, const std::string& about,
+                                             const ClockFn& clocks) const {
+  const int64_t age_s = Age(clocks);
   const std::string folder = path_ + "/models/" + HexOf(content);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Error(Code::kIo, "making %s: %s", folder.c_str(), error.message().c_str());
   HEARTH_TRY(WriteText(folder + "/about", about + "\n", FileReaders::kAll));
+  SetFileAge(folder + "/about", age_s);
   return folder + "/blocks";
 }
 

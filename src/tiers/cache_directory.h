@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clocks.h"
 #include "base/result.h"
 namespace hearth {
 
@@ -15,6 +16,7 @@ inline constexpr const char* kEncryptedMark = " (encrypted)";
 
 //   hearth-cache-1      the mark
 //   key                 the secret, its owner's alone
+//   clock               its age (base/age_clock.h)
 //   digests             of model files, by what the file system says of them
 //   models/HEX/about    whose blocks these are
 //   models/HEX/blocks/  the store (disk_store.h)
@@ -37,11 +39,16 @@ class CacheDirectory {
     std::string about;   // a line for people; empty: unknown
     std::string blocks;  // where DiskStore is
     int64_t num_bytes = 0;
-    int64_t used_at_s = 0;  // when somebody opened it last, in seconds since 1970
+    int64_t used_at_s =
+        0;  // when somebody opened it last, by the directory's age, near to the date
   };
   std::vector<Store> Stores() const;  // the one used last first
   // The store of blocks with this content; notes that it is used now.
-  Result<std::string> UseStore(uint64_t content, const std::string& about) const;
+  Result<std::string> UseStore(uint64_t content, const std::string& about,
+                               const ClockFn& clocks = ReadClocks) const;
+  // How long it has been (base/age_clock.h), and where that is kept.
+  int64_t Age(const ClockFn& clocks = ReadClocks) const;
+  std::string clock_path() const { return path_ + "/clock"; }
   Status Remove(const Store& store) const;  // an error when it is open
 
   // A digest that was remembered for files of which the file system says just this.

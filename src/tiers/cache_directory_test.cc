@@ -97,6 +97,22 @@ TEST_F(CacheDirectoryTest, KnowsItsStores) {
   EXPECT_EQ(cache.Stores().size(), 1u);
 }
 
+TEST_F(CacheDirectoryTest, ItsAgeIsNoDate) {
+  constexpr int64_t kDay = 24 * 3600, kYear = 365 * kDay;
+  const CacheDirectory cache = Open();
+  ClockReading now{1'800'000'000, 5000, "boot"};
+  const ClockFn clocks = [&now] { return now; };
+  ASSERT_TRUE(cache.UseStore(0xabc, "one.gguf", clocks).ok());
+  for (const int64_t jump : {3 * kDay, 12 * kYear, -24 * kYear}) {
+    now.wall_s += jump;
+    now.boot_s += 100;
+    const int64_t before = cache.Age(clocks);
+    EXPECT_EQ(before - cache.Stores()[0].used_at_s, 100) << jump;
+    ASSERT_TRUE(cache.UseStore(0xabc, "one.gguf", clocks).ok());
+    EXPECT_EQ(cache.Stores()[0].used_at_s, before) << jump;
+  }
+}
+
 TEST_F(CacheDirectoryTest, RemembersDigests) {
   const CacheDirectory cache = Open();
   EXPECT_FALSE(cache.DigestOf("aa").has_value());

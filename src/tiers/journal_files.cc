@@ -10,7 +10,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <new>
 #include <span>
@@ -36,7 +35,7 @@ std::span<const std::byte> BytesOf(const std::string& text) {
 // Each for itself: a file that cannot be looked at is left alone.
 struct OldFile {
   std::string path;
-  int64_t changed_s = 0;
+  int64_t changed_s = 0;  // an age
 };
 std::vector<OldFile> FilesIn(const std::string& directory) {
   std::vector<OldFile> out;
@@ -46,7 +45,7 @@ std::vector<OldFile> FilesIn(const std::string& directory) {
     struct stat about{};
     const std::string path = at->path().string();
     if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
-    if (JournalKeyOf(at->path().filename().string())) out.push_back({path, about.st_mtime});
+    if (JournalKeyOf(at->path().filename().string())) out.push_back({path, FileAge(path)});
   }
   return out;
 }
@@ -74,7 +73,12 @@ Result<std::unique_ptr<JournalFiles>> JournalFiles::Open(const std::string& dire
 
 JournalFiles::JournalFiles(std::string directory, const RecordSeal& seal,
                            const JournalFilesOptions& options)
-    : directory_(std::move(directory)), seal_(seal), options_(options) {
+    : directory_(std::move(directory)),
+      seal_(seal),
+      options_(options),
+      age_(options.clock_path.empty() ? directory_ + "/clock" : options.clock_path,
+           options.clocks) {
+  SyncAge();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -108,12 +112,13 @@ std::optional<std::string> JournalFiles::Get(const std::string& name) const {
     const auto found = waiting_.find(name);
     if (found != waiting_.end()) return found->second;
   }
-  const int file = ::open((directory_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const std::string path = directory_ + "/" + name;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return std::nullopt;
   struct stat about{};
   std::vector<std::byte> sealed;
   const bool is_fresh =
-      ::fstat(file, &about) == 0 && std::time(nullptr) - about.st_mtime <= options_.max_age_s;
+      ::fstat(file, &about) == 0 && age_.Age() - FileAge(path) <= options_.max_age_s;
   if (is_fresh && about.st_size > 0 && static_cast<size_t>(about.st_size) <= 2 * kMaxRecordBytes) {
     sealed.resize(static_cast<size_t>(about.st_size));
     const ssize_t size = ::pread(file, sealed.data(), sealed.size(), 0);
@@ -130,14 +135,23 @@ std::optional<std::string> JournalFiles::Get(const std::string& name) const {
 void JournalFiles::Write(const std::string& name, const std::string& record) const {
   const std::vector<std::byte> sealed = seal_.Seal(*JournalKeyOf(name), BytesOf(record));
   if (sealed.empty()) return;
-  const int file =
-      ::open((directory_ + "/" + name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const std::string path = directory_ + "/" + name;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return;
   const ssize_t size = ::pwrite(file, sealed.data(), sealed.size(), 0);
   const bool is_whole = size == static_cast<ssize_t>(sealed.size()) &&
                         ::ftruncate(file, static_cast<off_t>(sealed.size())) == 0;
   ::close(file);
-  if (!is_whole) ::unlink((directory_ + "/" + name).c_str());
+  if (!is_whole) ::unlink(path.c_str());
+  if (is_whole) SetFileAge(path, age_.Age());
+}
+
+void JournalFiles::SyncAge() {
+  int64_t oldest_s = 0;
+  for (const OldFile& file : FilesIn(directory_)) {
+    oldest_s = oldest_s == 0 ? file.changed_s : std::min(oldest_s, file.changed_s);
+  }
+  age_.Sync(oldest_s);
 }
 
 void JournalFiles::Run() {
@@ -148,6 +162,7 @@ void JournalFiles::Run() {
       const auto now = std::chrono::steady_clock::now();
       if (now - tidied_at > kTidyEvery) {
         tidied_at = now;
+        SyncAge();
         Tidy();
       }
       if (!WriteWaiting()) return;
@@ -183,7 +198,7 @@ void JournalFiles::Tidy() const {
   std::vector<OldFile> files = FilesIn(directory_);
   std::sort(files.begin(), files.end(),
             [](const OldFile& a, const OldFile& b) { return a.changed_s < b.changed_s; });
-  const int64_t now_s = std::time(nullptr);
+  const int64_t now_s = age_.Age();
   const size_t too_many = files.size() - std::min(files.size(), options_.max_files);
   for (size_t i = 0; i < files.size(); ++i) {
     if (i >= too_many && now_s - files[i].changed_s <= options_.max_age_s) break;

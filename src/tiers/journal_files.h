@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small records in a directory, a file each, written soon after they were handed in and kept for an
-// hour: what a process that was killed leaves to the next. Encrypted and authenticated: a record
-// that was cut or changed is none.
+// hour, which no clock that jumps makes shorter: what a process that was killed leaves to the next.
+// Encrypted and authenticated: a record that was cut or changed is none.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "kv/tier.h"
+#include "tiers/age_file.h"
 #include "tiers/record_seal.h"
 namespace hearth {
 
@@ -22,6 +23,8 @@ struct JournalFilesOptions {
   int64_t max_age_s = 3600;
   size_t max_files = 16'384;
   size_t max_waiting_bytes = size_t{16} << 20;  // then records are dropped
+  std::string clock_path = {};                  // empty: a file in the directory
+  ClockFn clocks = ReadClocks;
 };
 
 // Thread: any.
@@ -44,12 +47,14 @@ class JournalFiles {
   // Waits for records and writes them; false: it is to end.
   bool WriteWaiting();
   void Write(const std::string& name, const std::string& record) const;
+  void SyncAge();
   // Removes what is old, and the oldest of what is too much.
   void Tidy() const;
 
   const std::string directory_;
   const RecordSeal seal_;
   const JournalFilesOptions options_;
+  AgeFile age_;
   mutable Mutex mu_;
   CondVar wake_;
   std::map<std::string, std::string> waiting_ HEARTH_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -88,6 +89,34 @@ TEST_F(JournalFilesTest, TheOldGoAndTheOthersFilesStay) {
   EXPECT_TRUE(fs::exists(PathOf("notes.txt")));
   Open("a secret", {.max_age_s = 3600, .max_files = 0, .max_waiting_bytes = 0});
   EXPECT_FALSE(fs::exists(PathOf(newer)));
+}
+
+TEST_F(JournalFilesTest, AClockThatJumpsMakesNothingOld) {
+  constexpr int64_t kDay = 24 * 3600, kYear = 365 * kDay;
+  for (const int64_t jump : {3 * kDay, -3 * kDay, 12 * kYear, -12 * kYear}) {
+    fs::remove_all(directory_);
+    std::atomic<int64_t> wall_s = 1'800'000'000, boot_s = 5000;
+    JournalFilesOptions options;
+    options.clocks = [&] { return ClockReading{wall_s, boot_s, "boot"}; };
+    const auto pass = [&](int64_t seconds, int64_t jumps) {
+      boot_s += seconds;
+      wall_s += seconds + jumps;
+    };
+    Open("a secret", options)->Put(name_, "kept");
+    pass(1000, jump);
+    EXPECT_EQ(Open("a secret", options)->Get(name_), "kept") << "after a start: " << jump;
+    {
+      const auto files = Open("a secret", options);
+      pass(1000, -jump);
+      EXPECT_EQ(files->Get(name_), "kept") << "while it runs: " << jump;
+      pass(1600, jump);
+      EXPECT_EQ(files->Get(name_), "kept") << jump;
+      pass(1, 0);
+      EXPECT_FALSE(files->Get(name_)) << "nor later: " << jump;
+    }
+    Open("a secret", options);
+    EXPECT_FALSE(fs::exists(PathOf(name_)));
+  }
 }
 
 TEST_F(JournalFilesTest, ADirectoryThatCannotBeIsAnError) {

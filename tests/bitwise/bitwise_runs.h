@@ -38,8 +38,8 @@ struct Running {
 class BitwiseRuns {
  public:
   BitwiseRuns(const std::string& path, int num_sequences, int max_tokens, uint32_t seed,
-              KvCode kv_code)
-      : random_(seed), model_(LoadedModel(path)), kv_code_(kv_code) {
+              KvCode kv_code, Numerics numerics = Numerics::kExact)
+      : random_(seed), model_(LoadedModel(path)), kv_code_(kv_code), numerics_(numerics) {
     Define(num_sequences, max_tokens);
   }
 
@@ -79,6 +79,7 @@ class BitwiseRuns {
     options.numa_nodes = num_nodes;
     options.kv_blocks = {size * MaxBlocks()};
     options.kv_code = kv_code_;
+    options.numerics = numerics_;
     options.max_step_tokens = 1 << 16;
     options.expert_bytes = expert_bytes_;
     options.paging = meter_;
@@ -186,6 +187,7 @@ class BitwiseRuns {
   std::mt19937 random_;
   Model model_;
   KvCode kv_code_;
+  Numerics numerics_;
   int64_t expert_bytes_ = 0;
   std::shared_ptr<PagingMeter> meter_;
   std::vector<Sequence> sequences_;
@@ -194,12 +196,12 @@ class BitwiseRuns {
 // `cases` sequences over batches of up to `max_batch`, every instruction set, thread count and
 // number of memory nodes.
 inline void CompareBits(const std::string& path, int max_tokens, int max_batch, int cases,
-                        KvCode kv_code = KvCode::kInt16) {
+                        KvCode kv_code = KvCode::kInt16, Numerics numerics = Numerics::kExact) {
   if (BestIsa() < Isa::kAmx) {
     std::printf("SKIPPED LOUDLY: this machine's best is %s, higher levels are not compared\n",
                 NameOf(BestIsa()));
   }
-  BitwiseRuns runs(path, 8, max_tokens, 20261115, kv_code);
+  BitwiseRuns runs(path, 8, max_tokens, 20261115, kv_code, numerics);
   if (::testing::Test::HasFailure()) return;
   const std::vector<Isa> isas = SupportedIsas();
   int done = 0, round = 0;
@@ -212,8 +214,9 @@ inline void CompareBits(const std::string& path, int max_tokens, int max_batch, 
     done += runs.RunBatch(isa, threads, nodes, 1 + runs.Pick(most));
     ++round;
   }
-  std::printf("%s: %d sequences in %d batches, 0 differing bits\n",
-              path.substr(path.rfind('/') + 1).c_str(), done, round);
+  std::printf("%s, %s: %d sequences in %d batches, 0 differing bits\n",
+              path.substr(path.rfind('/') + 1).c_str(), NumericsName(numerics, kv_code).c_str(),
+              done, round);
 }
 
 }  // namespace hearth::testing

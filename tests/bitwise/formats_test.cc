@@ -23,8 +23,10 @@ TEST_P(Formats, SameBitsEverywhere) {
   for (const char* arch : {"llama", "qwen3moe"}) {
     const std::string path = dir.path() + "/" + arch + "-" + NameOf(GetParam()) + ".gguf";
     std::ofstream(path, std::ios::binary) << testing::FormatModel::Build(arch, GetParam(), 7);
-    testing::CompareBits(path, 20, 24, QuickRounds(120));
-    if (HasFailure()) return;
+    for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
+      testing::CompareBits(path, 20, 24, QuickRounds(120), KvCode::kInt16, numerics);
+      if (HasFailure()) return;
+    }
   }
 }
 

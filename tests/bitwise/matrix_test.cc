@@ -15,8 +15,8 @@ namespace hearth {
 namespace {
 
 // Every combination once for each of `batch` sequences; returns how many were compared.
-int RunAll(const std::string& path, int batch) {
-  testing::BitwiseRuns runs(path, 8, 40, 20261120, KvCode::kInt16);
+int RunAll(const std::string& path, int batch, Numerics numerics = Numerics::kExact) {
+  testing::BitwiseRuns runs(path, 8, 40, 20261120, KvCode::kInt16, numerics);
   int cases = 0;
   for (const Isa isa : SupportedIsas()) {
     for (const int nodes : {1, 2, 3}) {
@@ -43,6 +43,7 @@ TEST(Matrix, LevelsNodesAndThreads) {
     std::ofstream(path, std::ios::binary) << testing::FormatModel::Build(arch, dtype, 7);
     arch = std::string_view(arch) == "llama" ? "qwen3moe" : "llama";
     if (!HasFailure()) cases += RunAll(path, is_quick ? 1 : 3);
+    if (!HasFailure()) cases += RunAll(path, is_quick ? 1 : 3, Numerics::kFast);
   }
   ASSERT_FALSE(HasFailure());
   std::printf("matrix: %d cases on %zu levels, 0 differing\n", cases, SupportedIsas().size());

@@ -150,6 +150,10 @@ TEST(CudaBackend, RefusesWhatItCannotDo) {
   options.device = "cuda:0";
   options.isa = "avx2";
   EXPECT_THAT(MockedBackends().Complete(options).status().message(), HasSubstr("for the CPU"));
+  options = OptionsOf({});
+  options.numerics = Numerics::kFast;
+  EXPECT_THAT(MockedBackends().Complete(options).status().message(),
+              HasSubstr("--numerics fast is for the CPU"));
   EXPECT_THAT(CudaBackendsWith({})->Complete(OptionsOf({})).status().message(),
               HasSubstr("built without CUDA kernels"));
   auto gpu = OpenMocked(model, {});

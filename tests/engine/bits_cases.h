@@ -120,6 +120,7 @@ class BitsTest {
       num_masked_ += run.request.mask != nullptr ? 1 : 0;
       if (::testing::Test::HasFailure()) return compared;
     }
+    num_breaks_ += machine.core().scheduler().totals().num_breaks;
     for (int group = 0; group < machine.core().kv().layout().num_groups(); ++group) {
       EXPECT_EQ(machine.core().kv().counts(group).held, 0);
     }
@@ -130,10 +131,15 @@ class BitsTest {
   int num_hits() const { return num_hits_; }
   int num_preempted() const { return num_preempted_; }
   int num_drafted() const { return num_drafted_; }
+  int64_t num_breaks() const { return num_breaks_; }
   int num_masked() const { return num_masked_; }
   void Tell(const char* name, int compared) const {
-    std::printf("%s: %d requests as alone, %d of them with prefix hits, %d partial, %d preempted\n",
-                name, compared, num_hits_, num_partial_, num_preempted_);
+    std::printf(
+        "%s: %d requests as alone, %d of them with prefix hits, %d partial, %d preempted; %lld "
+        "steps "
+        "in breaks of others\n",
+        name, compared, num_hits_, num_partial_, num_preempted_,
+        static_cast<long long>(num_breaks_));
     if (masks_.empty()) return;
     std::printf("  %d with a grammar, %d with drafts, of which %lld tokens were accepted\n",
                 num_masked_, num_drafted_, static_cast<long long>(num_accepted_));
@@ -161,7 +167,7 @@ class BitsTest {
   Model model_;
   std::deque<Case> cases_;
   int num_hits_ = 0, num_partial_ = 0, num_preempted_ = 0, num_drafted_ = 0, num_masked_ = 0;
-  int64_t num_accepted_ = 0;
+  int64_t num_accepted_ = 0, num_breaks_ = 0;
 };
 
 // Pools from ample to so small that most are preempted; steps from long to a few tokens.

@@ -106,8 +106,6 @@ class Machine {
     sinks_.clear();
   }
   EngineCore& core() { return *core_; }
-
- private:
   static Result<std::unique_ptr<Backend>> OpenCpu(const Model& model, const World& world) {
     CpuOptions cpu;
     cpu.isa = BestIsa();
@@ -121,6 +119,7 @@ class Machine {
     return MakeCpuBackend(model, cpu);
   }
 
+ private:
   SteadyClock clock_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<EngineCore> core_;

@@ -22,7 +22,8 @@ constexpr Turn kTurns[] = {
     {Family::kRandom, 1, 0},       {Family::kChat, 10, 0},     {Family::kStarvation, 20, 0},
     {Family::kTier, 20, 1},        {Family::kSlowTier, 20, 2}, {Family::kInLine, 20, 3},
     {Family::kBelow, 20, 4},       {Family::kShare, 20, 5},    {Family::kQuota, 20, 6},
-    {Family::kLongPrompt, 20, 10}, {Family::kQuiet, 20, 15},
+    {Family::kLongPrompt, 20, 10}, {Family::kQuiet, 20, 15},   {Family::kNewcomer, 20, 7},
+    {Family::kNewcomer, 20, 8},
 };
 
 void PlaySeeds(int /*mutant*/, HuntProgress& progress) {

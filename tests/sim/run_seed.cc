@@ -32,6 +32,8 @@ SimScenario Make(Family family, uint64_t seed) {
       return BelowScenario(seed);
     case Family::kQuota:
       return QuotaScenario(seed);
+    case Family::kNewcomer:
+      return NewcomerScenario(seed, seed % 2 == 0 ? Crowd::kPrompts : Crowd::kStreams);
   }
   return RandomScenario(seed);
 }
@@ -175,6 +177,23 @@ std::string CheckQuota(const SimScenario& scenario, const SimOutcome& outcome) {
   return Printf("found %.2f of what was stored before the flood", found / could);
 }
 
+// Whoever used little waits for one layer of what others have under way, and for a step of its own.
+std::string CheckNewcomer(const SimScenario& scenario, const SimOutcome& outcome) {
+  const int64_t layer_us = outcome.longest_step_us / SimBackend::kLayers;
+  for (size_t i = 0; i < kNewcomerAsks; ++i) {
+    const RequestRecord& record = outcome.fates[i].record;
+    const auto tokens = static_cast<int64_t>(scenario.clients[i].request.prompt.size());
+    const double step_us = scenario.timing.StepUs({.tokens = tokens, .rows = 1});
+    // A step has noise, and a chunk is cut where the model of the machine says.
+    const int64_t most_us = layer_us + static_cast<int64_t>(1.6 * step_us);
+    const int64_t us = record.first_token_us - record.arrived_us;
+    if (record.first_token_us > 0 && us <= most_us) continue;
+    return Printf("client %zu waited %.1f ms for its first token, more than %.1f", i,
+                  static_cast<double>(us) * 1e-3, static_cast<double>(most_us) * 1e-3);
+  }
+  return {};
+}
+
 // Whoever asks for more gets no more: tokens computed for either tenant while both had requests.
 std::string CheckShare(const SimOutcome& outcome) {
   double tokens[3] = {};
@@ -202,8 +221,9 @@ double QuietUs(const SimOutcome& outcome) {
 }  // namespace
 
 const char* NameOf(Family family) {
-  constexpr const char* kNames[] = {"random",  "starvation", "long", "chat",   "quiet", "share",
-                                    "prompts", "tier",       "slow", "inline", "below", "quota"};
+  constexpr const char* kNames[] = {"random", "starvation", "long",    "chat", "quiet",
+                                    "share",  "prompts",    "tier",    "slow", "inline",
+                                    "below",  "quota",      "newcomer"};
   return kNames[static_cast<size_t>(family)];
 }
 
@@ -262,6 +282,7 @@ SeedResult RunSeed(Family family, uint64_t seed, const Simulation::Trace& trace)
   if (family == Family::kInLine) result.failure = CheckInLine(scenario, outcome);
   if (family == Family::kBelow) result.failure = CheckBelow(scenario, outcome);
   if (family == Family::kQuota) result.failure = CheckQuota(scenario, outcome);
+  if (family == Family::kNewcomer) result.failure = CheckNewcomer(scenario, outcome);
   if (family == Family::kShare) result.failure = CheckShare(outcome);
   if (family == Family::kQuiet) {
     for (const Neighbour neighbour : {Neighbour::kNone, Neighbour::kPolite, Neighbour::kFlood}) {

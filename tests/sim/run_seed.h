@@ -20,12 +20,13 @@ enum class Family : uint8_t {
   kSlowTier,
   kInLine,
   kBelow,
-  kQuota
+  kQuota,
+  kNewcomer
 };
-inline constexpr Family kFamilies[] = {Family::kRandom,  Family::kStarvation, Family::kLongPrompt,
-                                       Family::kChat,    Family::kQuiet,      Family::kShare,
-                                       Family::kPrompts, Family::kTier,       Family::kSlowTier,
-                                       Family::kInLine,  Family::kBelow,      Family::kQuota};
+inline constexpr Family kFamilies[] = {
+    Family::kRandom, Family::kStarvation, Family::kLongPrompt, Family::kChat,     Family::kQuiet,
+    Family::kShare,  Family::kPrompts,    Family::kTier,       Family::kSlowTier, Family::kInLine,
+    Family::kBelow,  Family::kQuota,      Family::kNewcomer};
 const char* NameOf(Family family);
 
 // What the seeds met, to show that the promises were put to the test.

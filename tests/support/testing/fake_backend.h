@@ -22,6 +22,9 @@ struct FakeOptions {
   int max_step_tokens = 2048;
   Token nan_token = -1;                                 // whoever sees it gets a row of NaN
   std::function<Status(const StepPlan&)> before_run{};  // may advance a clock, wait, or fail
+  // A step may be left between any two of its layers; `in_layer` may advance a clock, or submit.
+  int layers = 1;
+  std::function<void(const StepPlan&, int layer)> in_layer{};
 };
 
 class FakeBackend : public ImmediateBackend {
@@ -40,6 +43,17 @@ class FakeBackend : public ImmediateBackend {
       layout.groups.push_back({options_.window, 64, options_.window_blocks});
     }
     return layout;
+  }
+
+  Result<bool> ComputeLayers(const StepPlan& plan, const WantsBreak& wants_break) override {
+    if (under_way_.empty() || under_way_.back().first != &plan) under_way_.push_back({&plan, 0});
+    int& layer = under_way_.back().second;
+    while (layer < options_.layers) {
+      if (options_.in_layer) options_.in_layer(plan, layer);
+      if (++layer < options_.layers && under_way_.size() == 1 && wants_break()) return false;
+    }
+    under_way_.pop_back();
+    return true;
   }
 
   Status Compute(const StepPlan& plan, std::span<float> logits) override {
@@ -156,6 +170,7 @@ class FakeBackend : public ImmediateBackend {
   }
 
   FakeOptions options_;
+  std::vector<std::pair<const StepPlan*, int>> under_way_;  // with the next layer of each
   std::vector<Token> full_, window_;
   std::vector<Token> seen_full_, seen_window_;
   int64_t num_tokens_ = 0, num_steps_ = 0;
