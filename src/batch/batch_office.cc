@@ -22,6 +22,12 @@ ApiError NotThere(const char* what, const std::string& id) {
 ApiError FromStore(const Status& status) {
   ApiError error = FromStatus(status);
   if (status.code() == Code::kExhausted) error.code = "quota_exceeded";
+  if (IsNoRoom(status)) {
+    error.status = 507;
+    error.type = "insufficient_storage_error";
+    error.code = "disk_full";
+    error.message += "; nothing was stored: try again when there is room";
+  }
   return error;
 }
 
@@ -105,11 +111,16 @@ ApiResult<Json> BatchOffice::AddFile(const std::string& tenant, NewFile file) {
   if (file.content.size() > kMaxFileBytes) {
     return BadField("file", Printf("must be at most %zu bytes", kMaxFileBytes));
   }
-  const int64_t now = runner_.now_s();
+  const ClockReading now = runner_.clocks();
   FileRow row{"file-" + NewId(), tenant, file.name, file.purpose};
   row.bytes = static_cast<int64_t>(file.content.size());
-  row.created_s = now;
-  row.expires_s = file.keep_s ? now + *file.keep_s : 0;
+  row.created_s = now.wall_s;
+  if (file.keep_s) {
+    Result<int64_t> age_s = store_->Age(now);
+    if (!age_s.ok()) return FromStore(age_s.status());
+    row.expires_s = now.wall_s + *file.keep_s;
+    row.due_s = *age_s + *file.keep_s;
+  }
   const Status added = store_->AddFile(row, file.content);
   if (!added.ok()) return FromStore(added);
   return FileAsJson(row);
@@ -154,8 +165,12 @@ ApiResult<Json> BatchOffice::AddBatch(const std::string& tenant, NewBatch batch)
   BatchRow row{"batch_" + NewId(), tenant,
                batch.endpoint,     batch.input_file,
                batch.window,       batch.metadata.is_null() ? "" : WriteJson(batch.metadata)};
-  row.created_s = runner_.now_s();
-  row.expires_s = row.created_s + static_cast<int64_t>(*window);
+  const ClockReading now = runner_.clocks();
+  Result<int64_t> age_s = store_->Age(now);
+  if (!age_s.ok()) return FromStore(age_s.status());
+  row.created_s = now.wall_s;
+  row.expires_s = now.wall_s + static_cast<int64_t>(*window);
+  row.due_s = *age_s + static_cast<int64_t>(*window);
   const Status added = store_->AddBatch(row);
   if (!added.ok()) return FromStore(added);
   runner_.Wake();
@@ -175,7 +190,7 @@ ApiResult<Json> BatchOffice::ListBatches(const std::string& tenant, const ListRa
 
 ApiResult<Json> BatchOffice::CancelBatch(const std::string& tenant, const std::string& id) {
   HEARTH_ASSIGN(const BatchRow batch, Batch(tenant, id));
-  const Status cancelled = store_->BeginCancel(batch, runner_.now_s());
+  const Status cancelled = store_->BeginCancel(batch, runner_.clocks().wall_s);
   if (!cancelled.ok()) return FromStore(cancelled);
   runner_.Wake();
   HEARTH_ASSIGN(const BatchRow after, Batch(tenant, id));

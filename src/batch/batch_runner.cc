@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <ctime>
 #include <deque>
 #include <new>
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/terminal.h"
 #include "base/thread_name.h"
 #include "server/turns/request_names.h"
 
@@ -161,10 +161,6 @@ void BatchRunner::Wake() {
   shared_->news.NotifyAll();
 }
 
-int64_t BatchRunner::now_s() const {
-  return options_.now_s ? options_.now_s() : static_cast<int64_t>(std::time(nullptr));
-}
-
 void BatchRunner::Run() {
   NameThread("batches");
   while (true) {
@@ -174,18 +170,29 @@ void BatchRunner::Run() {
     } catch (const std::bad_alloc&) {
       status = Status(Code::kExhausted, "batch jobs: no memory");
     }
-    // A full disk is told once, and tried again until it is not.
-    if (!status.ok() && status.message() != last_complaint_) {
-      last_complaint_ = status.message();
-      std::fprintf(stderr, "warning: %s\n", last_complaint_.c_str());
-    }
+    Tell(status);
     const MutexLock lock(shared_->mu);
-    shared_->news.WaitFor(shared_->mu, options_.look_every, [this]() HEARTH_REQUIRES(shared_->mu) {
-      return shared_->is_stopping || shared_->is_woken || !shared_->answers.empty();
-    });
+    const bool is_held = !status.ok();  // what is new can wait as well: it would fail again
+    const auto has_news = [&]() HEARTH_REQUIRES(shared_->mu) {
+      return shared_->is_stopping || (!is_held && (shared_->is_woken || !shared_->answers.empty()));
+    };
+    shared_->news.WaitFor(shared_->mu, options_.look_every, has_news);
     shared_->is_woken = false;
     if (shared_->is_stopping) return;
   }
+}
+
+// A full disk is told once, and tried again until it is not. No line is lost by it: answers wait to
+// be stored, and those of a process that ends meanwhile are computed again.
+void BatchRunner::Tell(const Status& status) {
+  const bool was_held = !last_complaint_.empty();
+  if (!status.ok() && status.message() != last_complaint_) {
+    PrintError("warning: batch jobs wait: %s\n", status.message().c_str());
+  }
+  if (status.ok() && was_held) PrintError("batch jobs go on\n");
+  last_complaint_ = status.message();
+  const MutexLock lock(shared_->mu);
+  shared_->counts.is_held = !status.ok();
 }
 
 // An answer leaves the queue when it is stored, and not before.
@@ -256,8 +263,8 @@ Status BatchRunner::Count() {
 Status BatchRunner::Look() {
   HEARTH_TRY(Renew());
   HEARTH_TRY(TakeAnswers());
-  const int64_t now = now_s();
-  HEARTH_TRY(store_.DeleteExpired(now));
+  HEARTH_ASSIGN(const int64_t age_s, store_.Age(clocks()));
+  HEARTH_TRY(store_.DeleteExpired(age_s));
   HEARTH_ASSIGN(std::vector<BatchRow> batches, store_.Unfinished());
   LeaveOthers(batches);
   for (const BatchRow& batch : batches) {
@@ -271,12 +278,14 @@ Status BatchRunner::Look() {
     has_begun = false;
     for (const BatchRow& batch : batches) {
       if (num_running_ >= most) break;
-      if (batch.status != "in_progress" || now >= batch.expires_s) continue;
+      if (batch.status != "in_progress" || age_s >= batch.due_s) continue;
       HEARTH_ASSIGN(const bool began, BeginLine(batch, jobs_[batch.id]));
       has_begun |= began;
     }
   }
-  for (const BatchRow& batch : batches) HEARTH_TRY(EndIfDone(batch, jobs_[batch.id]));
+  for (const BatchRow& batch : batches) {
+    HEARTH_TRY(EndIfDone(batch, jobs_[batch.id], age_s));
+  }
   return Count();
 }
 
@@ -301,14 +310,14 @@ Status BatchRunner::Validate(const BatchRow& batch) {
     read.mistakes.push_back({0, "file_not_found", "input_file_id", "The file was deleted"});
   }
   if (read.mistakes.empty()) {
-    const Status begun = store_.Begin(batch, read.lines, now_s());
+    const Status begun = store_.Begin(batch, read.lines, clocks().wall_s);
     if (begun.code() != Code::kExhausted) {
       Wake();
       return begun;
     }
     read.mistakes.push_back({0, "quota_exceeded", "", begun.message()});
   }
-  return store_.Fail(batch, WriteJson(MistakesAsJson(read.mistakes)), now_s());
+  return store_.Fail(batch, WriteJson(MistakesAsJson(read.mistakes)), clocks().wall_s);
 }
 
 Result<bool> BatchRunner::BeginLine(const BatchRow& batch, Job& job) {
@@ -332,8 +341,8 @@ Result<bool> BatchRunner::BeginLine(const BatchRow& batch, Job& job) {
   return true;
 }
 
-Status BatchRunner::EndIfDone(const BatchRow& batch, Job& job) {
-  const bool is_late = now_s() >= batch.expires_s;
+Status BatchRunner::EndIfDone(const BatchRow& batch, Job& job, int64_t age_s) {
+  const bool is_late = age_s >= batch.due_s;
   const bool is_cancelled = batch.status == "cancelling";
   if (is_late || is_cancelled) Leave(job);
   if (!job.running.empty()) return Status();
@@ -348,8 +357,8 @@ Status BatchRunner::EndIfDone(const BatchRow& batch, Job& job) {
                                "This request was not run before the completion window ended."};
   const std::string status = is_cancelled ? "cancelled" : is_late ? "expired" : "completed";
   // A batch that was just in time has nothing to answer with it.
-  HEARTH_TRY(
-      store_.Finish(batch, status, is_late && !is_cancelled ? late : BatchStore::Unrun{}, now_s()));
+  HEARTH_TRY(store_.Finish(batch, status, is_late && !is_cancelled ? late : BatchStore::Unrun{},
+                           clocks().wall_s));
   jobs_.erase(batch.id);
   return Status();
 }

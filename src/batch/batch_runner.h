@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clocks.h"
 #include "base/result.h"
 #include "batch/batch_store.h"
 #include "http/message.h"
@@ -20,8 +21,8 @@ using BatchSend = std::function<void(HttpRequest request, std::shared_ptr<HttpRe
 using BatchBusy = std::function<bool()>;
 
 struct BatchOptions {
-  int max_in_flight = 8;                // lines of all jobs together
-  std::function<int64_t()> now_s = {};  // since 1970; empty: the system's
+  int max_in_flight = 8;  // lines of all jobs together
+  ClockFn clocks = ReadClocks;
   std::chrono::milliseconds look_every{500};
   std::chrono::milliseconds renew_every{10'000};  // claims; well below the store's claim_s
   std::chrono::milliseconds count_every{2'000};
@@ -48,13 +49,14 @@ class BatchRunner {
   void Start(BatchSend send, BatchBusy is_busy = {});
   void Wake();  // a job came, or was cancelled
   void Stop();  // ends what runs, without an answer; for good
-  int64_t now_s() const;
+  ClockReading clocks() const { return options_.clocks(); }
 
   // What the store said last, so that nobody who asks waits for it; and what this process did.
   struct Counts {
     JobCounts store = {};
     int64_t running = 0;
     uint64_t completed = 0, failed = 0;
+    bool is_held = false;  // the store failed, such as for want of room: lines wait for it
   };
   Counts counts() const;
 
@@ -70,6 +72,7 @@ class BatchRunner {
   };
 
   void Run();
+  void Tell(const Status& status);
   Status Look();
   Status TakeAnswers();
   Status Renew();
@@ -77,7 +80,7 @@ class BatchRunner {
   Status Validate(const BatchRow& batch);
   // Whether there was a line to begin.
   Result<bool> BeginLine(const BatchRow& batch, Job& job);
-  Status EndIfDone(const BatchRow& batch, Job& job);
+  Status EndIfDone(const BatchRow& batch, Job& job, int64_t age_s);
   void LeaveOthers(const std::vector<BatchRow>& unfinished);
   static void Leave(const Job& job);
 
@@ -89,7 +92,7 @@ class BatchRunner {
   // Of its thread, all of these.
   std::map<std::string, Job> jobs_;
   int num_running_ = 0;
-  std::string last_complaint_;
+  std::string last_complaint_;  // empty: the store works
   Time renewed_at_ = {}, counted_at_ = {};
   std::thread thread_;
 };

@@ -6,6 +6,15 @@
 
 namespace hearth {
 
+Status NoRoom(const char* why) {
+  return Error(Code::kIo, "batch jobs: no room on the disk: %s", why);
+}
+
+bool IsNoRoom(const Status& status) {
+  return status.code() == Code::kIo &&
+         status.message().starts_with("batch jobs: no room on the disk: ");
+}
+
 Status CheckFiles(const BatchQuota& quota, int64_t files, int64_t bytes, int64_t more) {
   if (files >= quota.max_files) {
     return Error(Code::kExhausted, "you have %lld files, the most that are kept; delete some",

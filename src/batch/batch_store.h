@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clocks.h"
 #include "base/result.h"
 #include "batch/batch_lines.h"
 #include "server/dialects/batches/batch_desk.h"
@@ -21,6 +22,7 @@ struct FileRow {
   // A result has no content of its own: it is the answered lines of a batch.
   std::string batch = {};
   bool has_errors = false;  // those that failed, else those that did not
+  int64_t due_s = 0;        // when it goes, by the store's age; `expires_s` is for showing
 };
 
 struct BatchRow {
@@ -30,6 +32,7 @@ struct BatchRow {
           failed_s = 0, expired_s = 0, cancelling_s = 0, cancelled_s = 0;  // 0: not yet
   int64_t total = 0, completed = 0, failed = 0;                            // lines
   std::string errors = {}, output_file = {}, error_file = {};
+  int64_t due_s = 0;  // when it ends, by the store's age; `expires_s` is for showing
 };
 
 struct LineRow {
@@ -50,6 +53,11 @@ Status CheckFiles(const BatchQuota& quota, int64_t files, int64_t bytes, int64_t
 // The same when `pending` of its lines are to be run and a file has `more`.
 Status CheckPending(const BatchQuota& quota, int64_t pending, size_t more);
 
+// kIo for want of room on the disk below the store: it may work again when somebody makes some.
+// `why` is the store's word for it.
+Status NoRoom(const char* why);
+bool IsNoRoom(const Status& status);
+
 // Whether `--batches` names a database and not a file.
 bool IsPostgresUrl(const std::string& path);
 
@@ -68,6 +76,10 @@ class BatchStore {
                                                   const BatchQuota& quota = {});
   virtual ~BatchStore() = default;
 
+  // How long the store has been, by a clock that cannot jump (base/age_clock.h). Of several
+  // processes the same.
+  virtual Result<int64_t> Age(const ClockReading& now) = 0;
+
   // kExhausted beyond the quota.
   virtual Status AddFile(const FileRow& file, const std::string& content) = 0;
   virtual Result<std::optional<FileRow>> FindFile(const std::string& tenant,
@@ -79,7 +91,7 @@ class BatchStore {
   virtual Result<std::string> ReadFile(const FileRow& file) = 0;
   // kInvalid while a batch reads it.
   virtual Status DeleteFile(const FileRow& file) = 0;
-  virtual Status DeleteExpired(int64_t now_s) = 0;
+  virtual Status DeleteExpired(int64_t age_s) = 0;
 
   virtual Status AddBatch(const BatchRow& batch) = 0;
   virtual Result<std::optional<BatchRow>> FindBatch(const std::string& tenant,

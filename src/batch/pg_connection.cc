@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include "base/mask_secrets.h"
+#include "batch/batch_store.h"
+#include "late/late.h"
+
 namespace hearth {
 namespace {
 
@@ -21,7 +25,24 @@ std::string OneLine(const char* message) {
   for (char& c : line) {
     if (c == '\n') c = ' ';
   }
-  return line.empty() ? "no reason given" : line;
+  return line.empty() ? "no reason given" : MaskSecrets(line);
+}
+
+// libpq's messages name the part of a URL that it does not understand, which may be a part of a
+// password: what an unescaped letter in one looks like is told here, without it.
+Status CheckUrl(const std::string& url) {
+  const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> options(
+      PQconninfoParse(url.c_str(), nullptr), PQconninfoFree);
+  bool is_good = options != nullptr;
+  for (const PQconninfoOption* each = options.get(); is_good && each->keyword != nullptr; ++each) {
+    const std::string_view name = each->keyword, value = each->val == nullptr ? "" : each->val;
+    if (name == "port") is_good = value.find_first_not_of("0123456789,") == std::string_view::npos;
+    if (name == "host" || name == "dbname") is_good = value.find('@') == std::string_view::npos;
+  }
+  if (is_good) return Status();
+  return Error(Code::kInvalid,
+               "batch jobs: PostgreSQL: the URL cannot be read; in a password, letters that mean "
+               "something in a URL (@ : / ? # %%) are written as %%XX");
 }
 
 // One result is kept, further ones are read to their end.
@@ -48,12 +69,19 @@ void PgConnection::Bound::Add(int64_t number) {
   Put(20, std::move(bytes));
 }
 
-Status PgConnection::Complaint() const {
+// Whether the database said so (SQLSTATE disk_full) of what it was asked.
+Status PgConnection::Complaint(const PGresult* result) const {
+  const char* state = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  if (state != nullptr && std::string_view(state) == "53100") {
+    return NoRoom(("PostgreSQL: " + OneLine(PQerrorMessage(handle_.get()))).c_str());
+  }
   return Error(Code::kIo, "batch jobs: PostgreSQL: %s",
                OneLine(PQerrorMessage(handle_.get())).c_str());
 }
 
 Status PgConnection::Connect() {
+  HEARTH_TRY(LoadLibpq());
+  HEARTH_TRY(CheckUrl(url_));
   const char* values[] = {"5", "15000", kTimeouts, "hearth", url_.c_str(), "UTF8", nullptr};
   handle_.reset(PQconnectdbParams(kNames, values, 1));
   return is_broken() ? Complaint() : Status();
@@ -73,7 +101,7 @@ Result<PgRows> PgConnection::Execute(const char* sql, const Bound& bound) {
   PgRows rows(result);
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return rows;
-  return Complaint();
+  return Complaint(result);
 }
 
 Status PgConnection::Copy(const char* sql, const std::string& rows) {
@@ -90,8 +118,9 @@ Status PgConnection::Copy(const char* sql, const std::string& rows) {
   is_good = PQputCopyEnd(handle_.get(), is_good ? nullptr : "given up") == 1 && is_good;
   PGresult* ended = ReadResults(handle_.get());
   is_good = is_good && PQresultStatus(ended) == PGRES_COMMAND_OK;
+  const Status status = is_good ? Status() : Complaint(ended);
   PQclear(ended);
-  return is_good ? Status() : Complaint();
+  return status;
 }
 
 Status PgConnection::Try(const std::function<Status()>& steps) {

@@ -71,7 +71,7 @@ class PgConnection {
   Result<PgRows> Execute(const char* sql, const Bound& bound);
   Status Try(const std::function<Status()>& steps);
   bool is_broken() const { return PQstatus(handle_.get()) != CONNECTION_OK; }
-  Status Complaint() const;
+  Status Complaint(const PGresult* result = nullptr) const;
 
   const std::string url_;
   std::unique_ptr<PGconn, void (*)(PGconn*)> handle_{nullptr, PQfinish};

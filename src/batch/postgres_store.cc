@@ -9,10 +9,14 @@ namespace hearth {
 namespace {
 
 // In the table hearth_format. Another one needs a step from each before it.
-constexpr int64_t kFormat = 1;
+// 1: without ages.
+constexpr int64_t kFormat = 2;
+
+// The database's locks that are not for one tenant.
+constexpr int64_t kMakeLock = 0x686561727468, kClockLock = kMakeLock + 1;
 
 constexpr const char* kFileColumns =
-    "SELECT id, tenant, name, purpose, bytes, created, expires, batch, has_errors"
+    "SELECT id, tenant, name, purpose, bytes, created, expires, batch, has_errors, due"
     " FROM hearth_files ";
 FileRow FileFrom(const PgRows& rows, int row) {
   FileRow file{rows.Text(row, 0), rows.Text(row, 1), rows.Text(row, 2), rows.Text(row, 3)};
@@ -21,6 +25,7 @@ FileRow FileFrom(const PgRows& rows, int row) {
   file.expires_s = rows.Number(row, 6);
   file.batch = rows.Text(row, 7);
   file.has_errors = rows.Number(row, 8) != 0;
+  file.due_s = rows.Number(row, 9);
   return file;
 }
 
@@ -75,19 +80,78 @@ Status PostgresStore::CheckFormat() {
 
 Status PostgresStore::Make() {
   const MutexLock lock(mu_);
-  return db_.Transact([this]() HEARTH_REQUIRES(mu_) -> Status {
+  const Status made = db_.Transact([this]() HEARTH_REQUIRES(mu_) -> Status {
     // IF NOT EXISTS does not keep two replicas that start together from making a table twice.
-    HEARTH_TRY(db_.Run("SELECT pg_advisory_xact_lock($1)", int64_t{0x686561727468}).status());
+    HEARTH_TRY(db_.Run("SELECT pg_advisory_xact_lock($1)", kMakeLock).status());
     // All of it was made at once if its last part is there. Making it again would lock tables that
     // other replicas write to, in another order than theirs: a deadlock.
-    HEARTH_ASSIGN(const PgRows made,
+    HEARTH_ASSIGN(const PgRows last,
                   db_.Run("SELECT (to_regclass('hearth_lines_left') IS NOT NULL)::int::int8"));
-    if (made.Number(0, 0) == 0) {
+    if (last.Number(0, 0) == 0) {
       HEARTH_TRY(db_.Run("SET LOCAL client_min_messages = warning").status());
       for (const char* sql : kSchema) HEARTH_TRY(db_.Run(sql).status());
     }
     return CheckFormat();
   });
+  HEARTH_TRY(made);
+  return AddAges();
+}
+
+// Replicas of the version before may be at work: one statement at a time, since a lock on two
+// tables would be a deadlock with theirs. What they still add has no age of its own, and by its
+// date it goes.
+Status PostgresStore::AddAges() {
+  for (const char* sql :
+       {"ALTER TABLE hearth_files ADD COLUMN IF NOT EXISTS due INT8 NOT NULL DEFAULT 0",
+        "ALTER TABLE hearth_batches ADD COLUMN IF NOT EXISTS due INT8 NOT NULL DEFAULT 0",
+        "UPDATE hearth_files SET due = expires WHERE due = 0 AND expires > 0",
+        "UPDATE hearth_batches SET due = expires WHERE due = 0 AND expires > 0",
+        "CREATE TABLE IF NOT EXISTS hearth_clock (one INT8 PRIMARY KEY, record TEXT NOT NULL)",
+        // What is there has dates for ages, and AgeRecord::Begin says so.
+        "INSERT INTO hearth_clock SELECT 1, MIN(created)::text || ' 0 - 0' FROM (SELECT created"
+        " FROM hearth_files UNION ALL SELECT created FROM hearth_batches) AS dates"
+        " HAVING COUNT(*) > 0 ON CONFLICT (one) DO NOTHING",
+        "UPDATE hearth_format SET version = 2 WHERE version < 2"}) {
+    bool is_new = false;
+    const Status added = db_.Transact([&]() HEARTH_REQUIRES(mu_) -> Status {
+      HEARTH_TRY(db_.Run("SELECT pg_advisory_xact_lock($1)", kMakeLock).status());
+      HEARTH_ASSIGN(const PgRows version, db_.Run("SELECT version FROM hearth_format"));
+      is_new = version.Number(0, 0) >= 2;
+      if (is_new) return Status();
+      HEARTH_TRY(db_.Run("SET LOCAL client_min_messages = warning").status());
+      return db_.Run(sql).status();
+    });
+    HEARTH_TRY(added);
+    if (is_new) break;
+  }
+  return Status();
+}
+
+// All replicas are as old as the oldest of them thinks: their clocks go alike, and whatever dates
+// they have, the one on the wall that counts is the database's.
+Status PostgresStore::SyncAge(ClockReading now) {
+  HEARTH_TRY(db_.Run("SELECT pg_advisory_xact_lock($1)", kClockLock).status());
+  HEARTH_ASSIGN(const PgRows wall, db_.Run("SELECT EXTRACT(EPOCH FROM clock_timestamp())::int8,"
+                                           " (SELECT record FROM hearth_clock WHERE one = 1)"));
+  now.wall_s = wall.Number(0, 0);
+  const std::optional<AgeRecord> kept = AgeRecord::Parse(wall.Text(0, 1));
+  const AgeRecord record = age_.Sync(now, kept ? *kept : AgeRecord::Begin(now));
+  // Each time, so that the others need not wait for news: the row is small.
+  return db_
+      .Run(
+          "INSERT INTO hearth_clock VALUES (1, $1) ON CONFLICT (one) DO UPDATE SET"
+          " record = EXCLUDED.record",
+          record.Write())
+      .status();
+}
+
+Result<int64_t> PostgresStore::Age(const ClockReading& now) {
+  const MutexLock lock(mu_);
+  if (!age_.IsDue(now)) return age_.Age(now);
+  // Failing, such as on a full disk, is no reason to have no age.
+  const Status synced = db_.Transact([&]() HEARTH_REQUIRES(mu_) -> Status { return SyncAge(now); });
+  if (!synced.ok() && !age_.has_begun()) return synced;
+  return age_.Age(now);
 }
 
 // Results count as well: their files' sizes are known when they are made.
@@ -108,10 +172,11 @@ Status PostgresStore::AddFile(const FileRow& file, const std::string& content) {
     return db_
         .Run(
             "INSERT INTO hearth_files (id, tenant, name, purpose, bytes, created, expires, batch,"
-            " has_errors, content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+            " has_errors, content, due) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
             " ON CONFLICT (id) DO NOTHING",
             file.id, file.tenant, PgBytes{file.name}, PgBytes{file.purpose}, file.bytes,
-            file.created_s, file.expires_s, file.batch, int64_t{file.has_errors}, PgBytes{content})
+            file.created_s, file.expires_s, file.batch, int64_t{file.has_errors}, PgBytes{content},
+            file.due_s)
         .status();
   });
 }
@@ -187,14 +252,15 @@ Status PostgresStore::DeleteFile(const FileRow& file) {
   });
 }
 
-Status PostgresStore::DeleteExpired(int64_t now_s) {
+Status PostgresStore::DeleteExpired(int64_t age_s) {
   std::vector<FileRow> old;
   {
     const MutexLock lock(mu_);
     HEARTH_TRY(db_.Transact([&]() HEARTH_REQUIRES(mu_) -> Status {
       old.clear();
-      const std::string sql = std::string(kFileColumns) + "WHERE expires > 0 AND expires <= $1";
-      HEARTH_ASSIGN(const PgRows rows, db_.Run(sql.c_str(), now_s));
+      const std::string sql = std::string(kFileColumns) +
+                              "WHERE CASE WHEN due = 0 THEN expires ELSE due END BETWEEN 1 AND $1";
+      HEARTH_ASSIGN(const PgRows rows, db_.Run(sql.c_str(), age_s));
       for (int i = 0; i < rows.size(); ++i) old.push_back(FileFrom(rows, i));
       return Status();
     }));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/age_clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "batch/batch_store.h"
@@ -18,6 +19,7 @@ class PostgresStore final : public BatchStore {
  public:
   static Result<std::unique_ptr<BatchStore>> Open(const std::string& url, const BatchQuota& quota);
 
+  Result<int64_t> Age(const ClockReading& now) override;
   Status AddFile(const FileRow& file, const std::string& content) override;
   Result<std::optional<FileRow>> FindFile(const std::string& tenant,
                                           const std::string& id) override;
@@ -25,7 +27,7 @@ class PostgresStore final : public BatchStore {
                                          const ListRange& range) override;
   Result<std::string> ReadFile(const FileRow& file) override;
   Status DeleteFile(const FileRow& file) override;
-  Status DeleteExpired(int64_t now_s) override;
+  Status DeleteExpired(int64_t age_s) override;
   Status AddBatch(const BatchRow& batch) override;
   Result<std::optional<BatchRow>> FindBatch(const std::string& tenant,
                                             const std::string& id) override;
@@ -49,6 +51,9 @@ class PostgresStore final : public BatchStore {
  private:
   PostgresStore(const std::string& url, const BatchQuota& quota);
   Status Make();
+  // From format 1, whose times were dates.
+  Status AddAges() HEARTH_REQUIRES(mu_);
+  Status SyncAge(ClockReading now) HEARTH_REQUIRES(mu_);
   Status CheckFormat() HEARTH_REQUIRES(mu_);
   Status CheckBytes(const std::string& tenant, int64_t more) HEARTH_REQUIRES(mu_);
   Status CheckLines(const BatchRow& batch, size_t more) HEARTH_REQUIRES(mu_);
@@ -62,6 +67,7 @@ class PostgresStore final : public BatchStore {
   PgConnection db_ HEARTH_GUARDED_BY(mu_);
   const BatchQuota quota_;
   const std::string owner_;  // this process
+  AgeClock age_ HEARTH_GUARDED_BY(mu_);
 };
 
 }  // namespace hearth

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kBatchColumns =
     "SELECT id, tenant, endpoint, input_file, completion_window, metadata, status, created,"
     " in_progress, expires, finalizing, completed_at, failed_at, expired, cancelling, cancelled,"
-    " total, completed, failed, errors, output_file, error_file FROM hearth_batches ";
+    " total, completed, failed, errors, output_file, error_file,"
+    " CASE WHEN due = 0 THEN expires ELSE due END FROM hearth_batches ";
 
 BatchRow BatchFrom(const PgRows& rows, int row) {
   const auto text = [&](int column) { return rows.Text(row, column); };
@@ -27,7 +28,8 @@ BatchRow BatchFrom(const PgRows& rows, int row) {
   }
   batch.errors = text(column++);
   batch.output_file = text(column++);
-  batch.error_file = text(column);
+  batch.error_file = text(column++);
+  batch.due_s = rows.Number(row, column);
   return batch;
 }
 
@@ -60,10 +62,11 @@ Status PostgresStore::AddBatch(const BatchRow& batch) {
     return db_
         .Run(
             "INSERT INTO hearth_batches (id, tenant, endpoint, input_file, completion_window,"
-            " metadata, status, created, expires) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+            " metadata, status, created, expires, due) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,"
+            " $10)"
             " ON CONFLICT (id) DO NOTHING",
             batch.id, batch.tenant, batch.endpoint, batch.input_file, batch.window,
-            PgBytes{batch.metadata}, batch.status, batch.created_s, batch.expires_s)
+            PgBytes{batch.metadata}, batch.status, batch.created_s, batch.expires_s, batch.due_s)
         .status();
   });
 }
@@ -197,7 +200,8 @@ Status PostgresStore::BeginCancel(const BatchRow& batch, int64_t now_s) {
 }
 
 // Of two that ask at once each gets another line: what one is about to claim the other skips. Times
-// are the server's own, whatever the replicas' clocks say.
+// are the server's own, whatever the replicas' clocks say. A claim that ends later than any claim
+// may was made before the server's clock was set back: whoever made it renews it soon, or is dead.
 Result<std::optional<LineRow>> PostgresStore::Claim(const std::string& batch, int64_t) {
   const MutexLock lock(mu_);
   std::optional<LineRow> line;
@@ -205,11 +209,13 @@ Result<std::optional<LineRow>> PostgresStore::Claim(const std::string& batch, in
     line.reset();
     HEARTH_ASSIGN(
         const PgRows rows,
-        db_.Run("UPDATE hearth_lines SET owner = $2, claimed = now() + $3 * interval '1 second'"
-                " WHERE batch = $1 AND number = (SELECT number FROM hearth_lines WHERE batch = $1"
-                " AND state = 0 AND claimed < now() ORDER BY number LIMIT 1"
-                " FOR UPDATE SKIP LOCKED) RETURNING number, custom_id, body",
-                batch, owner_, quota_.claim_s));
+        db_.Run(
+            "UPDATE hearth_lines SET owner = $2, claimed = now() + $3 * interval '1 second'"
+            " WHERE batch = $1 AND number = (SELECT number FROM hearth_lines WHERE batch = $1"
+            " AND state = 0 AND (claimed < now() OR claimed > now() + 2 * $3 * interval '1 second')"
+            " ORDER BY number LIMIT 1"
+            " FOR UPDATE SKIP LOCKED) RETURNING number, custom_id, body",
+            batch, owner_, quota_.claim_s));
     if (rows.size() > 0) line = LineRow{rows.Number(0, 0), rows.Text(0, 1), rows.Text(0, 2)};
     return Status();
   }));

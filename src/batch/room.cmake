@@ -1,5 +1,3 @@
-# Jobs and their results in SQLite, or in PostgreSQL.
+# Jobs and their results in SQLite, or in PostgreSQL by the room late.
 find_package(SQLite3 REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq)
-target_link_libraries(hearth_batch PRIVATE SQLite::SQLite3 PkgConfig::LIBPQ)
+target_link_libraries(hearth_batch PRIVATE SQLite::SQLite3)

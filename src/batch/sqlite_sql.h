@@ -3,12 +3,14 @@
 #pragma once
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "batch/batch_store.h"
 namespace hearth {
 
 // One statement with its values, by their order. Thread: one.
@@ -35,6 +37,7 @@ class Sql {
   }
   Status status() const {
     if (error_ == SQLITE_DONE || error_ == SQLITE_ROW || error_ == SQLITE_OK) return Status();
+    if (has_no_room()) return NoRoom(sqlite3_errmsg(db_));
     return Error(Code::kIo, "batch jobs: %s", sqlite3_errmsg(db_));
   }
   int64_t Number(int column) const { return sqlite3_column_int64(handle_, column); }
@@ -48,6 +51,12 @@ class Sql {
   }
 
  private:
+  // Of quotas and limits of a file's size SQLite knows only that writing failed.
+  bool has_no_room() const {
+    const int error = error_ & 0xff, cause = sqlite3_system_errno(db_);
+    if (error == SQLITE_FULL) return true;
+    return error == SQLITE_IOERR && (cause == ENOSPC || cause == EDQUOT || cause == EFBIG);
+  }
   void Bind(std::string_view text) {
     Keep(sqlite3_bind_text64(handle_, ++num_bound_, text.data(), text.size(), SQLITE_TRANSIENT,
                              SQLITE_UTF8));

@@ -12,10 +12,12 @@ namespace hearth {
 namespace {
 
 // SQLite's user_version of the file. Another one needs a step from each before it.
-constexpr int64_t kFormat = 1;
+// 1: without ages.
+constexpr int64_t kFormat = 2;
 
 constexpr const char* kFileColumns =
-    "SELECT id, tenant, name, purpose, bytes, created, expires, batch, has_errors FROM files ";
+    "SELECT id, tenant, name, purpose, bytes, created, expires, batch, has_errors, due"
+    " FROM files ";
 FileRow FileFrom(const Sql& row) {
   FileRow file{row.Text(0), row.Text(1), row.Text(2), row.Text(3)};
   file.bytes = row.Number(4);
@@ -23,6 +25,7 @@ FileRow FileFrom(const Sql& row) {
   file.expires_s = row.Number(6);
   file.batch = row.Text(7);
   file.has_errors = row.Number(8) != 0;
+  file.due_s = row.Number(9);
   return file;
 }
 
@@ -49,10 +52,12 @@ SqliteStore::~SqliteStore() { sqlite3_close_v2(db_); }
 
 Status SqliteStore::Make() {
   const MutexLock lock(mu_);
+  int64_t format = 0;
   {
     Sql version(db_, "PRAGMA user_version");
     if (!version.Next()) return version.status();
-    if (version.Number(0) > kFormat) {
+    format = version.Number(0);
+    if (format > kFormat) {
       return Error(Code::kUnsupported,
                    "batch jobs: the file has format %lld, this version of Hearth reads up to %lld",
                    static_cast<long long>(version.Number(0)), static_cast<long long>(kFormat));
@@ -80,11 +85,47 @@ Status SqliteStore::Make() {
         // state: 0 to be run, 1 answered, 2 answered with an error
         "CREATE TABLE IF NOT EXISTS lines (batch TEXT NOT NULL, number INTEGER NOT NULL,"
         " custom_id TEXT NOT NULL, body TEXT NOT NULL, state INTEGER NOT NULL DEFAULT 0,"
-        " result TEXT NOT NULL DEFAULT '', PRIMARY KEY (batch, number)) WITHOUT ROWID",
-        "PRAGMA user_version = 1"}) {
+        " result TEXT NOT NULL DEFAULT '', PRIMARY KEY (batch, number)) WITHOUT ROWID"}) {
     HEARTH_TRY(Sql(db_, sql).Run());
   }
-  return Status();
+  return format < kFormat ? AddAges() : Status();
+}
+
+// All at once, with the number of the format: one that was cut short is begun again.
+Status SqliteStore::AddAges() {
+  SqlTransaction all(db_);
+  HEARTH_TRY(all.begun());
+  for (const char* sql : {"ALTER TABLE files ADD COLUMN due INTEGER NOT NULL DEFAULT 0",
+                          "ALTER TABLE batches ADD COLUMN due INTEGER NOT NULL DEFAULT 0",
+                          "UPDATE files SET due = expires", "UPDATE batches SET due = expires",
+                          "CREATE TABLE clock (one INTEGER PRIMARY KEY, record TEXT NOT NULL)",
+                          // What is there has dates for ages, and AgeRecord::Begin says so.
+                          "INSERT INTO clock SELECT 1, MIN(created) || ' 0 - 0' FROM"
+                          " (SELECT created FROM files UNION ALL SELECT created FROM batches)"
+                          " HAVING COUNT(*) > 0",
+                          "PRAGMA user_version = 2"}) {
+    HEARTH_TRY(Sql(db_, sql).Run());
+  }
+  return all.Commit();
+}
+
+Result<std::optional<AgeRecord>> SqliteStore::KeptAge() {
+  Sql row(db_, "SELECT record FROM clock WHERE one = 1");
+  if (row.Next()) return AgeRecord::Parse(row.Text(0));
+  HEARTH_TRY(row.status());
+  return std::optional<AgeRecord>();
+}
+
+Result<int64_t> SqliteStore::Age(const ClockReading& now) {
+  const MutexLock lock(mu_);
+  if (!age_.IsDue(now)) return age_.Age(now);
+  HEARTH_ASSIGN(const std::optional<AgeRecord> kept, KeptAge());
+  const AgeRecord record = age_.Sync(now, kept ? *kept : AgeRecord::Begin(now));
+  // On a full disk the age is right all the same, and written when there is room.
+  if (!kept || record.IsNews(*kept)) {
+    (void)Sql(db_, "INSERT OR REPLACE INTO clock VALUES (1, ?1)", record.Write()).Run().ok();
+  }
+  return age_.Age(now);
 }
 
 // Results count as well: their files' sizes are known when they are made.
@@ -97,9 +138,9 @@ Status SqliteStore::CheckBytes(const std::string& tenant, int64_t more) {
 Status SqliteStore::AddFile(const FileRow& file, const std::string& content) {
   const MutexLock lock(mu_);
   HEARTH_TRY(CheckBytes(file.tenant, file.bytes));
-  return Sql(db_, "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", file.id,
-             file.tenant, file.name, file.purpose, file.bytes, file.created_s, file.expires_s,
-             file.batch, int64_t{file.has_errors}, content)
+  return Sql(db_, "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+             file.id, file.tenant, file.name, file.purpose, file.bytes, file.created_s,
+             file.expires_s, file.batch, int64_t{file.has_errors}, content, file.due_s)
       .Run();
 }
 
@@ -162,12 +203,12 @@ Status SqliteStore::DeleteFile(const FileRow& file) {
   return all.Commit();
 }
 
-Status SqliteStore::DeleteExpired(int64_t now_s) {
+Status SqliteStore::DeleteExpired(int64_t age_s) {
   std::vector<FileRow> old;
   {
     const MutexLock lock(mu_);
-    const std::string sql = std::string(kFileColumns) + "WHERE expires > 0 AND expires <= ?1";
-    Sql row(db_, sql.c_str(), now_s);
+    const std::string sql = std::string(kFileColumns) + "WHERE due > 0 AND due <= ?1";
+    Sql row(db_, sql.c_str(), age_s);
     while (row.Next()) old.push_back(FileFrom(row));
     HEARTH_TRY(row.status());
   }

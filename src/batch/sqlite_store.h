@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/age_clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "batch/batch_store.h"
@@ -20,6 +21,7 @@ class SqliteStore final : public BatchStore {
   SqliteStore(const SqliteStore&) = delete;
   SqliteStore& operator=(const SqliteStore&) = delete;
 
+  Result<int64_t> Age(const ClockReading& now) override;
   Status AddFile(const FileRow& file, const std::string& content) override;
   Result<std::optional<FileRow>> FindFile(const std::string& tenant,
                                           const std::string& id) override;
@@ -27,7 +29,7 @@ class SqliteStore final : public BatchStore {
                                          const ListRange& range) override;
   Result<std::string> ReadFile(const FileRow& file) override;
   Status DeleteFile(const FileRow& file) override;
-  Status DeleteExpired(int64_t now_s) override;
+  Status DeleteExpired(int64_t age_s) override;
   Status AddBatch(const BatchRow& batch) override;
   Result<std::optional<BatchRow>> FindBatch(const std::string& tenant,
                                             const std::string& id) override;
@@ -52,6 +54,9 @@ class SqliteStore final : public BatchStore {
  private:
   SqliteStore(sqlite3* db, const BatchQuota& quota) : db_(db), quota_(quota) {}
   Status Make();
+  // From format 1, whose times were dates.
+  Status AddAges() HEARTH_REQUIRES(mu_);
+  Result<std::optional<AgeRecord>> KeptAge() HEARTH_REQUIRES(mu_);
   Status CheckBytes(const std::string& tenant, int64_t more) HEARTH_REQUIRES(mu_);
   Status AddResultFile(const BatchRow& batch, const std::string& id, bool has_errors, int64_t now_s)
       HEARTH_REQUIRES(mu_);
@@ -60,6 +65,7 @@ class SqliteStore final : public BatchStore {
   sqlite3* db_ HEARTH_GUARDED_BY(mu_);
   const BatchQuota quota_;
   Mutex mu_;
+  AgeClock age_ HEARTH_GUARDED_BY(mu_);
 };
 
 }  // namespace hearth

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kBatchColumns =
     "SELECT id, tenant, endpoint, input_file, window, metadata, status, created, in_progress,"
     " expires, finalizing, completed_at, failed_at, expired, cancelling, cancelled, total,"
-    " completed, failed, errors, output_file, error_file FROM batches ";
+    " completed, failed, errors, output_file, error_file, due FROM batches ";
 
 BatchRow BatchFrom(const Sql& row) {
   BatchRow batch{row.Text(0), row.Text(1), row.Text(2), row.Text(3), row.Text(4), row.Text(5)};
@@ -28,7 +28,8 @@ BatchRow BatchFrom(const Sql& row) {
   }
   batch.errors = row.Text(column++);
   batch.output_file = row.Text(column++);
-  batch.error_file = row.Text(column);
+  batch.error_file = row.Text(column++);
+  batch.due_s = row.Number(column);
   return batch;
 }
 
@@ -45,9 +46,9 @@ Status SqliteStore::AddBatch(const BatchRow& batch) {
   const MutexLock lock(mu_);
   return Sql(db_,
              "INSERT INTO batches (id, tenant, endpoint, input_file, window, metadata, status,"
-             " created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+             " created, expires, due) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
              batch.id, batch.tenant, batch.endpoint, batch.input_file, batch.window, batch.metadata,
-             batch.status, batch.created_s, batch.expires_s)
+             batch.status, batch.created_s, batch.expires_s, batch.due_s)
       .Run();
 }
 
@@ -210,8 +211,8 @@ Status SqliteStore::AddResultFile(const BatchRow& batch, const std::string& id, 
   if (sum.Number(0) == 0) return Status();
   const std::string name = batch.id + (has_errors ? "_error.jsonl" : "_output.jsonl");
   HEARTH_TRY(Sql(db_,
-                 "INSERT INTO files VALUES (?1, ?2, ?3, 'batch_output', ?4, ?5, 0, ?6, ?7, '')", id,
-                 batch.tenant, name, sum.Number(1), now_s, batch.id, int64_t{has_errors})
+                 "INSERT INTO files VALUES (?1, ?2, ?3, 'batch_output', ?4, ?5, 0, ?6, ?7, '', 0)",
+                 id, batch.tenant, name, sum.Number(1), now_s, batch.id, int64_t{has_errors})
                  .Run());
   return Sql(db_,
              has_errors ? "UPDATE batches SET error_file = ?2 WHERE id = ?1"

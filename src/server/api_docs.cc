@@ -50,6 +50,7 @@ means that a field is absent.
 | 503 | `model_not_loaded` | the model cannot be loaded; the message says why; in a stream that has begun as its last event |
 | 503 | `shutting_down`, `shutdown` | it drains |
 | 504 | `expired` | the request's own `timeout` |
+| 507 | `disk_full` | an upload or a new batch that the store has no room for; nothing was kept ([batch.md](batch.md)) |
 
 A stream that cannot be finished ends with an event that holds the error, and without `[DONE]`.
 

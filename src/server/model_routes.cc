@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/access/client.h"
+
 namespace hearth {
 namespace {
 
@@ -25,7 +27,7 @@ Json SamplingCard(const SamplingDefaults& defaults) {
 
 // One per name; `root` is what replies call the model. Where models come and go, it says which are
 // loaded, and of those that were not looked into yet little else.
-Json ModelCard(const ModelListing& listing, const std::string& name) {
+Json ModelCard(const HttpRequest& http, const ModelListing& listing, const std::string& name) {
   JsonObject card{{"id", name},
                   {"root", listing.name},
                   {"object", "model"},
@@ -39,7 +41,8 @@ Json ModelCard(const ModelListing& listing, const std::string& name) {
   if (listing.state.empty()) return card;
   const Json standing = ListingAsJson(listing);
   for (const JsonMember& member : *standing.object()) {
-    if (member.first != "model") card.push_back(member);
+    const bool is_shown = member.first != "expires_in_s" || SeesOthers(http);
+    if (member.first != "model" && is_shown) card.push_back(member);
   }
   return card;
 }
@@ -66,11 +69,11 @@ void AddModelRoutes(TurnService& service, Router& router) {
                });
   }
   router.Add("GET", "/v1/models", Auth::kKey,
-             [&service](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+             [&service](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
                JsonArray cards;
                for (const ModelListing& listing : service.models()) {
                  for (const std::string& name : NamesOf(listing)) {
-                   cards.push_back(ModelCard(listing, name));
+                   cards.push_back(ModelCard(request, listing, name));
                  }
                }
                SendJson(*reply, JsonObject{{"object", "list"}, {"data", std::move(cards)}});
@@ -86,7 +89,8 @@ void AddModelRoutes(TurnService& service, Router& router) {
                const ModelListing& listing = found != nullptr ? *found : all.front();
                const std::vector<std::string> names = NamesOf(listing);
                const auto name = std::find(names.begin(), names.end(), request.path_captures[0]);
-               SendJson(*reply, ModelCard(listing, name == names.end() ? names[0] : *name));
+               SendJson(*reply,
+                        ModelCard(request, listing, name == names.end() ? names[0] : *name));
              });
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace hearth {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <random>
 
+#include "base/utf8.h"
 #include "templates/program.h"
 #include "testing/template_tokenizer.h"
-#include "text/utf8.h"
 
 namespace hearth {
 namespace {

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstdio>
 
+#include "base/mask_secrets.h"
 #include "base/terminal.h"
 #include "base/thread_name.h"
+#include "late/late.h"
 
 namespace hearth {
 namespace {
@@ -18,14 +20,21 @@ size_t Ignore(char*, size_t size, size_t count, void*) { return size * count; }
 }  // namespace
 
 struct TraceExporter::Curl {
-  // Once in a process; later calls only count.
-  const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  CURL* handle = ready == CURLE_OK ? curl_easy_init() : nullptr;
-  curl_slist* headers = curl_slist_append(nullptr, "Content-Type: application/json");
+  Curl() {
+    // A server that was asked for traces has looked for the library before.
+    if (!LoadCurl().ok()) return;
+    handle = curl_easy_init();
+    headers = curl_slist_append(nullptr, "Content-Type: application/json");
+  }
   ~Curl() {
+    if (handle == nullptr) return;
     curl_easy_cleanup(handle);
     curl_slist_free_all(headers);
   }
+  Curl(const Curl&) = delete;
+  Curl& operator=(const Curl&) = delete;
+  CURL* handle = nullptr;
+  curl_slist* headers = nullptr;
 };
 
 Result<std::string> CheckTraceUrl(const std::string& url) {
@@ -37,7 +46,7 @@ Result<std::string> CheckTraceUrl(const std::string& url) {
     return Error(Code::kInvalid,
                  "--trace-endpoint %s: expected the URL of an OTLP/HTTP collector, for example "
                  "http://127.0.0.1:4318",
-                 Quoted(url).c_str());
+                 Quoted(MaskSecretValue(url)).c_str());
   }
   const size_t path = url.find('/', host);
   if (path == std::string::npos) return url + "/v1/traces";
@@ -148,8 +157,8 @@ bool TraceExporter::Send(const std::vector<TraceSpan>& batch) {
   if (!is_sent && !has_complained_) {
     const std::string why =
         code == CURLE_OK ? Printf("status %ld", status) : std::string(curl_easy_strerror(code));
-    std::fprintf(stderr, "warning: spans are dropped: %s: %s\n", ForTerminal(options_.url).c_str(),
-                 why.c_str());
+    PrintError("warning: spans are dropped: %s: %s\n", MaskSecretValue(options_.url).c_str(),
+               why.c_str());
   }
   has_complained_ = !is_sent;
   return is_sent;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes spans of requests that end, of as many as are asked for.
 #pragma once
-#include <atomic>
-#include <cstdint>
-
 #include "engine/clock.h"
 #include "server/turns/exchange.h"
 #include "trace/exporter.h"
@@ -20,13 +17,10 @@ class Tracer : public TurnObserver {
 
  private:
   void Trace(const TurnOutcome& outcome);
-  SpanId NextId();
   TraceExporter& exporter_;
   const double share_;
   const Clock& clock_;
   TurnObserver* const next_;
-  const uint64_t seed_;
-  std::atomic<uint64_t> count_ = 0;
 };
 
 }  // namespace hearth

@@ -108,6 +108,14 @@ pub unsafe extern "C" fn hearth_grammar_new(
     unsafe { boxed(made, error) }
 }
 
+/// The memory that it holds.
+/// # Safety
+/// `grammar` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn hearth_grammar_bytes(grammar: *const Grammar) -> usize {
+    unsafe { &*grammar }.bytes()
+}
+
 /// # Safety
 /// From hearth_grammar_new, not used again.
 #[no_mangle]

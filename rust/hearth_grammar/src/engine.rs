@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the C ABI stands on: a vocabulary, a grammar compiled for it, and a matcher per sequence.
+use crate::counting::held;
 use anyhow::{anyhow, bail, Result};
 use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
@@ -63,9 +64,13 @@ pub const JSON_SCHEMA: u32 = 0;
 pub const REGEX: u32 = 1;
 pub const LARK: u32 = 2;
 
+/// As in rust_abi.h: the machine is short of memory or threads, whatever the grammar is.
+const NO_STACK: &str = "no memory for the stack of the grammar compiler";
+
 /// A compiled grammar: a matcher nobody moves, to copy from.
 pub struct Grammar {
     start: Mutex<Matcher>,
+    bytes: usize,
 }
 
 impl Grammar {
@@ -75,9 +80,20 @@ impl Grammar {
         // On a stack of known size, whatever thread asks: the depths that C++ lets through fit it.
         std::thread::Builder::new()
             .stack_size(limits.stack_bytes as usize)
-            .spawn(move || Self::compile(&factory, kind, &text, &limits))?
+            .spawn(move || {
+                let before = held();
+                let mut made = Self::compile(&factory, kind, &text, &limits)?;
+                made.bytes = (held() - before).max(0) as usize;
+                Ok(made)
+            })
+            .map_err(|_| anyhow!(NO_STACK))?
             .join()
             .map_err(|_| anyhow!("the grammar compiler panicked"))?
+    }
+
+    /// The memory that it holds, which never grows: what follows a text is a copy.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn compile(f: &ParserFactory, kind: u32, text: &str, limits: &Limits) -> Result<Grammar> {
@@ -102,7 +118,7 @@ impl Grammar {
         if !matcher.is_stopped() {
             matcher.compute_mask()?;
         }
-        Ok(Grammar { start: Mutex::new(matcher) })
+        Ok(Grammar { start: Mutex::new(matcher), bytes: 0 })
     }
 
     pub fn matcher(&self) -> Matcher {

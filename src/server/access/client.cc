@@ -18,4 +18,6 @@ std::string ClientOf(const HttpRequest& http) {
   return ::inet_ntop(AF_INET6, &address, text, sizeof text);
 }
 
+bool SeesOthers(const HttpRequest& http) { return http.key_id.empty() || http.is_admin; }
+
 }  // namespace hearth

@@ -10,4 +10,8 @@ namespace hearth {
 // choose.
 std::string ClientOf(const HttpRequest& http);
 
+// Whether it is told what others do, such as when a model was used last: an admin, and without keys
+// everybody.
+bool SeesOthers(const HttpRequest& http);
+
 }  // namespace hearth

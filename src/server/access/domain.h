@@ -2,14 +2,15 @@
 // Whose cached work a request may see: its key's alone, and of that only what was asked for under
 // the same salt.
 #pragma once
-#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "engine/request.h"
+#include "server/access/encrypted_text.h"
 namespace hearth {
 
-// `secret` is the process's, or that of a cache which outlives it: nobody outside can aim for
-// another's salt. Without a key and a salt everybody shares.
-KvDomain DomainOf(std::string_view key_id, std::string_view cache_salt, uint64_t secret);
+// The salt is a keyed sum (secrets.h, Purpose::kCacheDomains): without the secret nobody can aim
+// for another's. Without a key and a salt everybody shares.
+KvDomain DomainOf(const std::string& key_id, std::string_view cache_salt, const CipherKey& secret);
 
 }  // namespace hearth

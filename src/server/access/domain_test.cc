@@ -7,14 +7,25 @@ namespace hearth {
 namespace {
 
 TEST(Domain, KeepsKeysAndSaltsApart) {
-  EXPECT_EQ(DomainOf("", "", 1).salt, 0u);
-  EXPECT_EQ(DomainOf("", "", 1).tenant, 0u);
-  EXPECT_EQ(DomainOf("a", "s", 1).salt, DomainOf("a", "s", 1).salt);
-  EXPECT_NE(DomainOf("a", "s", 1).salt, DomainOf("b", "s", 1).salt);
-  EXPECT_NE(DomainOf("a", "bc", 1).salt, DomainOf("ab", "c", 1).salt);
-  EXPECT_NE(DomainOf("a", "s", 1).salt, DomainOf("a", "s", 2).salt) << "a client could aim";
-  EXPECT_EQ(DomainOf("a", "s", 1).tenant, DomainOf("a", "t", 2).tenant);
-  EXPECT_NE(DomainOf("a", "", 1).tenant, DomainOf("b", "", 1).tenant);
+  const CipherKey one{1}, two{2};
+  EXPECT_EQ(DomainOf("", "", one).salt, 0u);
+  EXPECT_EQ(DomainOf("", "", one).tenant, 0u);
+  EXPECT_EQ(DomainOf("a", "s", one).salt, DomainOf("a", "s", one).salt);
+  EXPECT_NE(DomainOf("a", "s", one).salt, DomainOf("b", "s", one).salt);
+  EXPECT_NE(DomainOf("a", "bc", one).salt, DomainOf("ab", "c", one).salt);
+  EXPECT_NE(DomainOf("a", "s", one).salt, DomainOf("a", "s", two).salt) << "a client could aim";
+  EXPECT_EQ(DomainOf("a", "s", one).tenant, DomainOf("a", "t", two).tenant);
+  EXPECT_NE(DomainOf("a", "", one).tenant, DomainOf("b", "", one).tenant);
+}
+
+// All of the secret counts, not a number made of it.
+TEST(Domain, EveryByteOfTheSecretCounts) {
+  const CipherKey secret{};
+  for (size_t i = 0; i < secret.size(); ++i) {
+    CipherKey other = secret;
+    other[i] ^= 1;
+    EXPECT_NE(DomainOf("a", "s", secret).salt, DomainOf("a", "s", other).salt) << i;
+  }
 }
 
 }  // namespace

@@ -2,20 +2,22 @@
 #include "server/access/encrypted_text.h"
 
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "base/fresh_random.h"
 #include "server/access/base64.h"
 #include "server/access/keyed_sum.h"
+#include "server/access/secrets.h"
 
 namespace hearth {
 namespace {
 
-constexpr std::string_view kMark = "hearth1.";
+// The first mark's text is read, and no longer written: its key was the root itself.
+constexpr std::string_view kMark = "hearth2.", kOldMark = "hearth1.";
 constexpr size_t kNonceBytes = 12, kTagBytes = 16;
 
 using Bytes = std::vector<unsigned char>;
@@ -35,17 +37,24 @@ Bytes NonceOf(const CipherKey& key, const std::string& text, const std::string& 
   return Bytes(sum.begin(), sum.begin() + kNonceBytes);
 }
 
+Secrets SecretsOf(const CipherKey& root) { return Secrets({root.begin(), root.end()}); }
+
 }  // namespace
+
+TextCipher::TextCipher(const CipherKey& root)
+    : key_(SecretsOf(root).For(Purpose::kThoughts)),
+      nonce_key_(SecretsOf(root).For(Purpose::kThoughtNonces)),
+      old_key_(root) {}
 
 CipherKey NewCipherKey() {
   CipherKey key;
-  HEARTH_CHECK(RAND_bytes(key.data(), static_cast<int>(key.size())) == 1);
+  FillRandom(key);
   return key;
 }
 
 std::string TextCipher::Encrypt(const std::string& text, const std::string& tenant) const {
   if (text.size() > kMaxBytes) return "";
-  const Bytes nonce = NonceOf(key_, text, tenant);
+  const Bytes nonce = NonceOf(nonce_key_, text, tenant);
   const Cipher cipher(EVP_CIPHER_CTX_new());
   Bytes out = nonce;
   out.resize(kNonceBytes + kTagBytes + text.size());
@@ -66,7 +75,11 @@ std::string TextCipher::Encrypt(const std::string& text, const std::string& tena
 
 std::optional<std::string> TextCipher::Decrypt(const std::string& encrypted,
                                                const std::string& tenant) const {
-  if (!encrypted.starts_with(kMark) || encrypted.size() > kMaxBytes * 3 / 2) return std::nullopt;
+  const bool is_old = encrypted.starts_with(kOldMark);
+  if (!is_old && !encrypted.starts_with(kMark)) return std::nullopt;
+  if (encrypted.size() > kMaxBytes * 3 / 2) return std::nullopt;
+  static_assert(kMark.size() == kOldMark.size());
+  const CipherKey& key = is_old ? old_key_ : key_;
   std::optional<Bytes> bytes = FromBase64(std::string_view(encrypted).substr(kMark.size()));
   if (!bytes || bytes->size() < kNonceBytes + kTagBytes) return std::nullopt;
   const unsigned char* body = bytes->data() + kNonceBytes + kTagBytes;
@@ -76,7 +89,7 @@ std::optional<std::string> TextCipher::Decrypt(const std::string& encrypted,
   const Cipher cipher(EVP_CIPHER_CTX_new());
   int size = 0, last = 0;
   bool ok =
-      EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, key_.data(), bytes->data()) == 1;
+      EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, key.data(), bytes->data()) == 1;
   ok = ok && EVP_DecryptUpdate(cipher.get(), nullptr, &size, Raw(tenant),
                                static_cast<int>(tenant.size())) == 1;
   ok = ok && EVP_DecryptUpdate(cipher.get(), out, &size, body, body_size) == 1;

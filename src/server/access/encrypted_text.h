@@ -14,7 +14,8 @@ CipherKey NewCipherKey();
 class TextCipher {
  public:
   static constexpr size_t kMaxBytes = size_t{2} << 20;  // of the text
-  explicit TextCipher(const CipherKey& key) : key_(key) {}
+  // `root` is nobody else's: what is encrypted has secrets of its own from it (secrets.h).
+  explicit TextCipher(const CipherKey& root);
   // The same text of the same tenant is the same encrypted text, so that prompts built from it are
   // comparable; that much is told to who has both. Empty when the text is too long.
   std::string Encrypt(const std::string& text, const std::string& tenant) const;
@@ -22,7 +23,8 @@ class TextCipher {
   std::optional<std::string> Decrypt(const std::string& encrypted, const std::string& tenant) const;
 
  private:
-  const CipherKey key_;
+  const CipherKey key_, nonce_key_;
+  const CipherKey old_key_;  // the root itself, with which earlier versions encrypted
 };
 
 }  // namespace hearth

@@ -31,8 +31,27 @@ TEST(TextCipher, NoticesEveryChange) {
     EXPECT_EQ(cipher.Decrypt(changed, "anna"), std::nullopt) << i;
     EXPECT_EQ(cipher.Decrypt(encrypted.substr(0, i), "anna"), std::nullopt) << i;
   }
-  for (const char* odd : {"", "hearth1.", "hearth1.====", "hearth1.AAAA", "plain thoughts"}) {
+  for (const char* odd :
+       {"", "hearth1.", "hearth2.", "hearth2.====", "hearth2.AAAA", "plain thoughts"}) {
     EXPECT_EQ(cipher.Decrypt(odd, "anna"), std::nullopt) << odd;
+  }
+}
+
+// What clients kept from before there was a key for this alone: made by another program, as it was.
+TEST(TextCipher, ReadsWhatEarlierVersionsWrote) {
+  CipherKey root;
+  for (size_t i = 0; i < root.size(); ++i) root[i] = static_cast<unsigned char>(i);
+  const TextCipher cipher(root);
+  const std::string old =
+      "hearth1.bfboP2bkxT5fA5zbvEpnQb4pM/hvbXNbk9tvasECjX4FqhR6RuJ36ZfDqzLuEH0=";
+  EXPECT_EQ(cipher.Decrypt(old, "anna"), "thoughts about owls");
+  EXPECT_EQ(cipher.Decrypt(old, "bert"), std::nullopt);
+  const std::string now = cipher.Encrypt("thoughts about owls", "anna");
+  EXPECT_TRUE(now.starts_with("hearth2."));
+  for (const char digit : {'0', '1', '3'}) {
+    std::string other = now;
+    other[6] = digit;
+    EXPECT_EQ(cipher.Decrypt(other, "anna"), std::nullopt) << "another version's key";
   }
 }
 
@@ -41,7 +60,7 @@ TEST(TextCipher, IsBounded) {
   EXPECT_EQ(cipher.Encrypt(std::string(TextCipher::kMaxBytes + 1, 'x'), ""), "");
   const std::string most(TextCipher::kMaxBytes, 'x');
   EXPECT_EQ(cipher.Decrypt(cipher.Encrypt(most, ""), ""), most);
-  EXPECT_EQ(cipher.Decrypt("hearth1." + std::string(TextCipher::kMaxBytes * 2, 'A'), ""),
+  EXPECT_EQ(cipher.Decrypt("hearth2." + std::string(TextCipher::kMaxBytes * 2, 'A'), ""),
             std::nullopt);
 }
 

@@ -4,32 +4,43 @@
 #include <algorithm>
 #include <set>
 
+#include "http/authority.h"
+
 namespace hearth {
 namespace {
-
-std::string_view WithoutPort(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
 
 bool Holds(const std::vector<std::string>& list, std::string_view word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 // A page that rebinds its own name to 127.0.0.1 still sends that name here.
-bool IsOurHost(std::string_view header, const GuardPolicy& policy) {
-  const std::string_view host = WithoutPort(header);
-  return host == "localhost" || host == "[::1]" || IsLoopback(host) || Holds(policy.hosts, host);
+bool IsOurHost(const Authority& host, const GuardPolicy& policy) {
+  return IsLoopbackHost(host) || Holds(policy.hosts, host.host);
 }
 
 // The page that this server itself shows: browsers send its origin with every POST. Under a name
 // that was rebound to this machine origin and host agree as well, so this counts only after
 // IsOurHost.
 bool IsOwnPage(std::string_view origin, std::string_view host) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == host) return !host.empty();
+  const std::optional<WebOrigin> page = ParseOrigin(origin);
+  if (!page || (page->scheme != "http" && page->scheme != "https")) return false;
+  // The host as an origin of the same scheme: a port that the scheme has anyway is no difference.
+  return page == ParseOrigin(page->scheme + "://" + std::string(host));
+}
+
+// No host is no harm: HTTP/1.0 may come without one, as health checks of balancers do, and heads of
+// HTTP/1.1 without one do not get here. Whoever reached the Unix socket may call it anything.
+std::optional<HttpRefusal> CheckHost(const HttpRequest& request, const GuardPolicy& policy) {
+  if (request.peer == "unix") return std::nullopt;
+  for (const HttpHeader& header : request.headers) {
+    if (header.name != "host") continue;
+    const std::optional<Authority> host = ParseAuthority(header.value);
+    if (!host) return HttpRefusal{400, "the Host header is not a host name or address"};
+    if (!IsOurHost(*host, policy)) {
+      return HttpRefusal{403, "the Host header does not name this server (see --host-name)"};
+    }
   }
-  return false;
+  return std::nullopt;
 }
 
 std::string_view PresentedKey(const HttpRequest& request) {
@@ -78,18 +89,15 @@ void AddPreflights(Router& router) {
 }
 
 bool IsLoopback(std::string_view address) {
-  if (address == "::1") return true;
-  return address.starts_with("127.") && std::count(address.begin(), address.end(), '.') == 3 &&
-         address.find_first_not_of("0123456789.") == std::string_view::npos;
+  const std::optional<Authority> host =
+      ParseAuthority(address == "::1" ? std::string_view("[::1]") : address);
+  return host && host->port < 0 && host->host != "localhost" && IsLoopbackHost(*host);
 }
 
 std::optional<HttpRefusal> Guard(HttpRequest& request, Auth auth, const GuardPolicy& policy,
                                  const KeyRing* keys) {
-  // HTTP/1.0 may come without a host: health checks of balancers do.
+  if (auto refusal = CheckHost(request, policy)) return refusal;
   const std::string_view host = request.header("host");
-  if (!host.empty() && request.peer != "unix" && !IsOurHost(host, policy)) {
-    return HttpRefusal{403, "the Host header does not name this server (see --host-name)"};
-  }
   const std::string_view origin = request.header("origin");
   if (!origin.empty() && !IsOwnPage(origin, host) && !Holds(policy.origins, origin)) {
     return HttpRefusal{403,

@@ -15,7 +15,7 @@
 namespace hearth {
 
 struct GuardPolicy {
-  std::vector<std::string> hosts = {};    // beside the loopback names; without ports
+  std::vector<std::string> hosts = {};    // beside the loopback names; as Authority::host is
   std::vector<std::string> origins = {};  // web pages that may ask, as browsers write them
   bool needs_key = false;                 // without: everybody on the listener is one tenant
 };
@@ -32,7 +32,7 @@ HttpReply::Headers OriginHeaders(const HttpRequest& request, const GuardPolicy& 
 // route there is; whether the origin may ask is Guard's to say.
 void AddPreflights(Router& router);
 
-// Whether only this machine can reach the address.
+// Whether only this machine can reach the address (no name).
 bool IsLoopback(std::string_view address);
 
 }  // namespace hearth

@@ -32,6 +32,24 @@ TEST(Guard, ServesItsOwnHostsOnly) {
   }
 }
 
+TEST(Guard, RefusesHostsThatAreNone) {
+  const GuardPolicy policy{.hosts = {"box.lan"}};
+  for (const char* host :
+       {"", "[::1].evil.example", "[::1]evil", "127.0.0.1:80@evil.example", "localhost:", "127...1",
+        "127.0.0.1:99999", "localhost:80x", "box.lan:8080/", "[::1", "127.999.0.1"}) {
+    EXPECT_EQ(StatusOf(Ask({{"host", host}}), Auth::kPublic, policy), 400) << host;
+    HttpRequest local = Ask({{"host", host}});
+    local.peer = "unix";
+    EXPECT_EQ(StatusOf(local, Auth::kPublic, policy), 0) << "no page reaches a Unix socket";
+  }
+  EXPECT_EQ(StatusOf(Ask({{"host", "localhost"}, {"host", "evil.example"}}), Auth::kPublic, policy),
+            403)
+      << "every one counts, were there several";
+  EXPECT_EQ(StatusOf(Ask({}), Auth::kPublic, policy), 0) << "HTTP/1.0";
+  EXPECT_EQ(StatusOf(Ask({{"host", "LOCALHOST:80"}}), Auth::kPublic, policy), 0);
+  EXPECT_EQ(StatusOf(Ask({{"host", "Box.Lan"}}), Auth::kPublic, policy), 0);
+}
+
 TEST(Guard, ServesNoForeignPages) {
   const GuardPolicy policy{.origins = {"http://localhost:3000"}};
   const HttpHeader host{"host", "localhost"};
@@ -55,6 +73,9 @@ TEST(Guard, ServesItsOwnPage) {
   EXPECT_EQ(status("localhost:8080", "http://localhost:8080.evil.example"), 403);
   EXPECT_EQ(status("evil.example:8080", "http://evil.example:8080"), 403) << "a rebound name";
   EXPECT_EQ(StatusOf(Ask({{"origin", "http://"}}), Auth::kKey, policy), 403) << "no host at all";
+  EXPECT_EQ(status("localhost:80", "http://localhost"), 0) << "the port that http has anyway";
+  EXPECT_EQ(status("localhost:80", "https://localhost"), 403);
+  EXPECT_EQ(status("[::1]:8080", "http://[::1]:8080@evil.example"), 403);
 }
 
 TEST(Guard, TakesOnlyJsonFromBrowsers) {
@@ -75,6 +96,16 @@ TEST(Guard, TakesOnlyJsonFromBrowsers) {
     EXPECT_EQ(post("text/plain", of_browser), 415) << of_browser.name;
     EXPECT_EQ(post("application/x-www-form-urlencoded", of_browser), 415) << of_browser.name;
     EXPECT_EQ(StatusOf(Ask({host, of_browser}, "POST"), Auth::kKey, policy), 415);
+  }
+}
+
+TEST(Loopback, IsAnAddressOfThisMachine) {
+  for (const char* address : {"127.0.0.1", "127.255.0.9", "::1"}) {
+    EXPECT_TRUE(IsLoopback(address)) << address;
+  }
+  for (const char* address :
+       {"0.0.0.0", "::", "127...1", "127.0.0.999", "127.0.0.1:80", "", "::2"}) {
+    EXPECT_FALSE(IsLoopback(address)) << address;
   }
 }
 

@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/access/reply_origin.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <cstring>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "base/check.h"
-#include "server/access/base64.h"
-#include "server/access/keyed_sum.h"
 #include "server/access/or_no_memory.h"
 
 namespace hearth {
 namespace {
 
-// One byte of version, then id, time, seed, digests and tag. With the version a multiple of three:
-// the text has no padding.
-constexpr unsigned char kVersion = 1;
-constexpr size_t kIdBytes = 12, kTagBytes = 16;
-constexpr size_t kPlainBytes = 1 + kIdBytes + 8 + 8 + 16 + 8;
-static_assert((kPlainBytes + kTagBytes) / 3 * 4 == OriginSeal::kSealedBytes);
-
-using Tag = std::array<unsigned char, kTagBytes>;
-
-Tag TagOf(const CipherKey& key, std::string_view plain, const std::string& tenant) {
-  const KeyedSum sum = SumOf(key, tenant, plain);
-  Tag tag;
-  std::memcpy(tag.data(), sum.data(), tag.size());
-  return tag;
-}
+constexpr size_t kIdBytes = 12;
 
 void Put(uint64_t number, std::string& out) {
   for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(number >> shift & 0xff);
@@ -53,48 +35,38 @@ int DigitOf(char c) {
 
 }  // namespace
 
-std::string OriginSeal::Seal(const ReplyOrigin& origin, const std::string& tenant) const {
+std::string AsBytes(const ReplyOrigin& origin) {
   HEARTH_CHECK(origin.id.size() == 2 * kIdBytes);
-  std::string plain(1, static_cast<char>(kVersion));
+  std::string out;
   for (size_t i = 0; i < origin.id.size(); i += 2) {
     const int high = DigitOf(origin.id[i]), low = DigitOf(origin.id[i + 1]);
     HEARTH_CHECK(high >= 0 && low >= 0);
-    plain += static_cast<char>(high << 4 | low);
+    out += static_cast<char>(high << 4 | low);
   }
-  Put(static_cast<uint64_t>(origin.created_s), plain);
-  Put(origin.seed, plain);
-  Put(origin.request[0], plain);
-  Put(origin.request[1], plain);
-  Put(origin.basis, plain);
-  const Tag tag = TagOf(key_, plain, tenant);
-  std::vector<unsigned char> bytes(plain.begin(), plain.end());
-  bytes.insert(bytes.end(), tag.begin(), tag.end());
-  return AsBase64(bytes);
+  Put(static_cast<uint64_t>(origin.created_s), out);
+  Put(origin.seed, out);
+  Put(origin.request[0], out);
+  Put(origin.request[1], out);
+  Put(origin.basis, out);
+  HEARTH_CHECK(out.size() == kOriginBytes);
+  return out;
 }
 
-std::optional<ReplyOrigin> OriginSeal::Open(std::string_view sealed,
-                                            const std::string& tenant) const {
-  if (sealed.size() != kSealedBytes) return std::nullopt;
-  const auto bytes = FromBase64(sealed);
-  if (!bytes || bytes->size() != kPlainBytes + kTagBytes) return std::nullopt;
-  const std::string plain(bytes->begin(), bytes->begin() + kPlainBytes);
-  const Tag tag = TagOf(key_, plain, tenant);
-  if (CRYPTO_memcmp(tag.data(), bytes->data() + kPlainBytes, tag.size()) != 0) return std::nullopt;
-  if ((*bytes)[0] != kVersion) return std::nullopt;
+std::optional<ReplyOrigin> ReplyOriginFrom(std::string_view bytes) {
+  if (bytes.size() != kOriginBytes) return std::nullopt;
   ReplyOrigin origin;
-  std::string_view rest = std::string_view(plain).substr(1);
-  for (size_t i = 0; i < kIdBytes; ++i) {
+  for (const char c : bytes.substr(0, kIdBytes)) {
     constexpr char kDigits[] = "0123456789abcdef";
-    const auto byte = static_cast<unsigned char>(rest[i]);
+    const auto byte = static_cast<unsigned char>(c);
     origin.id += kDigits[byte >> 4];
     origin.id += kDigits[byte & 15];
   }
-  rest.remove_prefix(kIdBytes);
-  origin.created_s = static_cast<int64_t>(Take(rest));
-  origin.seed = Take(rest);
-  origin.request[0] = Take(rest);
-  origin.request[1] = Take(rest);
-  origin.basis = Take(rest);
+  bytes.remove_prefix(kIdBytes);
+  origin.created_s = static_cast<int64_t>(Take(bytes));
+  origin.seed = Take(bytes);
+  origin.request[0] = Take(bytes);
+  origin.request[1] = Take(bytes);
+  origin.basis = Take(bytes);
   return origin;
 }
 
@@ -119,10 +91,6 @@ uint64_t BasisOf(std::span<const std::string> words, std::span<const Token> prom
   uint64_t out = 0;
   std::memcpy(&out, digest.data(), sizeof out);
   return out;
-}
-
-CipherKey KeyFrom(std::string_view secret, std::string_view purpose) {
-  return SumOf(secret, purpose);
 }
 
 }  // namespace hearth

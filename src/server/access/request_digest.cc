@@ -54,6 +54,15 @@ std::array<uint64_t, 2> DigestOfJsonRequest(std::string_view path, const Json& b
   return DigestOfRequest(path, text);
 }
 
+// Its length goes before the owner, so that no owner and path are another owner and path.
+std::array<uint64_t, 2> DigestOfRequest(std::string_view owner, std::string_view path,
+                                        std::string_view body) {
+  std::string owned = std::to_string(owner.size()) + ":";
+  owned += owner;
+  owned += path;
+  return DigestOfRequest(owned, body);
+}
+
 std::array<uint64_t, 2> DigestOfRequest(std::string_view path, std::string_view body) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);

@@ -10,6 +10,10 @@ namespace hearth {
 
 // The first half of a SHA-256, which nobody can aim at another's request.
 std::array<uint64_t, 2> DigestOfRequest(std::string_view path, std::string_view body);
+// The same of one key's request: what one key asked says nothing about another's. `owner` is
+// empty where there are no keys, and everybody is one tenant.
+std::array<uint64_t, 2> DigestOfRequest(std::string_view owner, std::string_view path,
+                                        std::string_view body);
 // Of what the body says, not of how it is written: a balancer may read it and write it again, with
 // its members in another order, other spaces and 1 for 1.0.
 std::array<uint64_t, 2> DigestOfJsonRequest(std::string_view path, const Json& body);

@@ -21,6 +21,18 @@ TEST(RequestDigest, IsTheSameForTheSameAndForNothingElse) {
   EXPECT_EQ(seen.size(), 15u);
 }
 
+TEST(RequestDigest, IsAnotherForEachOwner) {
+  std::set<std::array<uint64_t, 2>> seen;
+  for (const std::string_view owner : {"", "a", "ada", "ad", "1:", "ada/v1"}) {
+    for (const std::string_view path : {"/v1/x", "a/v1/x", "/x", ""}) {
+      EXPECT_TRUE(seen.insert(DigestOfRequest(owner, path, "{}")).second) << owner << " " << path;
+      EXPECT_EQ(DigestOfRequest(owner, path, "{}"),
+                DigestOfRequest(std::string(owner), std::string(path), "{}"));
+    }
+  }
+  EXPECT_NE(DigestOfRequest("ada", "/v1/x", "{}"), DigestOfRequest("/v1/x", "{}"));
+}
+
 std::array<uint64_t, 2> DigestOf(std::string_view body) {
   auto parsed = ParseJson(body);
   EXPECT_TRUE(parsed.ok()) << body;

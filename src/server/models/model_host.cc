@@ -73,8 +73,8 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
   void Unload(const PoolAction& job);
   void Obey(PoolActions actions, Calls& calls) HEARTH_REQUIRES(mu);
   // For a use that the pool has granted. Null, and the use is given back, when there is no memory.
-  HeldModel Lease(int model, PoolActions& out) HEARTH_REQUIRES(mu);
-  void Release(int model);
+  HeldModel Lease(int model, const std::string& client, PoolActions& out) HEARTH_REQUIRES(mu);
+  void Release(int model, const std::string& client);
   // -1: nobody is called that.
   int IndexOf(const std::string& name) const HEARTH_REQUIRES(mu);
   ApiResult<int> Find(const std::string& name) const HEARTH_REQUIRES(mu);
@@ -98,7 +98,8 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
   CondVar changed;
   ModelPool pool HEARTH_GUARDED_BY(mu);
   std::vector<Slot> slots HEARTH_GUARDED_BY(mu);
-  std::unordered_map<Ticket, Then> waiting HEARTH_GUARDED_BY(mu);
+  using Waiting = std::pair<std::string, Then>;  // who, and for what
+  std::unordered_map<Ticket, Waiting> waiting HEARTH_GUARDED_BY(mu);
   std::deque<PoolAction> jobs HEARTH_GUARDED_BY(mu);
   Ticket last_ticket HEARTH_GUARDED_BY(mu) = 0;
   EngineSnapshot gone HEARTH_GUARDED_BY(mu);  // sums of engines that are no more
@@ -110,31 +111,35 @@ struct ModelHost::Impl : std::enable_shared_from_this<ModelHost::Impl> {
 // A lease, and what gives it back. Not a deleter: one is called, with the lock held, when there is
 // no memory to keep it.
 struct ModelHost::Impl::Use {
-  Use(std::shared_ptr<Impl> s, int m, LoadedModel& loaded)
-      : self(std::move(s)), model(m), lease{loaded.engine(), loaded.model()} {}
-  ~Use() { self->Release(model); }
+  Use(std::shared_ptr<Impl> s, int m, std::string c, LoadedModel& loaded)
+      : self(std::move(s)),
+        model(m),
+        client(std::move(c)),
+        lease{loaded.engine(), loaded.model()} {}
+  ~Use() { self->Release(model, client); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
   const std::shared_ptr<Impl> self;
   const int model;
+  const std::string client;
   const ModelLease lease;
 };
 
-HeldModel ModelHost::Impl::Lease(int model, PoolActions& out) {
+HeldModel ModelHost::Impl::Lease(int model, const std::string& client, PoolActions& out) {
   try {
     LoadedModel& loaded = *slots[static_cast<size_t>(model)].loaded;
-    const auto use = std::make_shared<const Use>(shared_from_this(), model, loaded);
+    const auto use = std::make_shared<const Use>(shared_from_this(), model, client, loaded);
     return {use, &use->lease};
   } catch (const std::bad_alloc&) {
-    pool.Release(model, NowUs(), out);
+    pool.Release(model, client, NowUs(), out);
     return nullptr;
   }
 }
 
 // The end of a request, which cannot fail: what there is no memory for now the loader does.
-void ModelHost::Impl::Release(int model) {
+void ModelHost::Impl::Release(int model, const std::string& client) {
   try {
-    Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) { pool.Release(model, NowUs(), out); });
+    Tell([&](PoolActions& out) HEARTH_REQUIRES(mu) { pool.Release(model, client, NowUs(), out); });
   } catch (const std::bad_alloc&) {
     {
       const MutexLock lock(mu);
@@ -156,10 +161,10 @@ void ModelHost::Impl::Obey(PoolActions actions, Calls& calls) {
       // Not in line yet: Ask looks at the action itself.
       continue;
     }
-    Then then = std::move(waits->second);
+    auto [client, then] = std::move(waits->second);
     waiting.erase(waits);
     if (action.kind == Kind::kGrant) {
-      ApiResult<HeldModel> held = Lease(action.model, actions);
+      ApiResult<HeldModel> held = Lease(action.model, client, actions);
       if (*held == nullptr) held = OutOfMemory();
       calls.push_back([then = std::move(then), held = std::move(held)] { then(held); });
     } else {
@@ -362,16 +367,16 @@ ApiResult<ModelSource::Answer> ModelHost::Ask(const ModelAsk& ask, Then then) {
     const Ticket ticket = ++impl_->last_ticket;
     PoolActions out;
     out.reserve(8);  // a use that is granted must not be lost for want of memory to say so
-    impl_->pool.Ask(model, ticket, keep_alive_us, NowUs(), out);
+    impl_->pool.Ask(model, ask.client, ticket, keep_alive_us, NowUs(), out);
     answer.ticket = ticket;
     for (size_t i = 0; i < out.size(); ++i) {
       if (out[i].ticket != ticket) continue;
       if (out[i].kind == Kind::kRefuse) refusal = Refusal(entry.name, out[i].why);
       if (out[i].kind != Kind::kGrant) continue;
-      answer.now = impl_->Lease(model, out);
+      answer.now = impl_->Lease(model, ask.client, out);
       if (answer.now == nullptr) refusal = OutOfMemory();
     }
-    if (answer.now == nullptr && !refusal) impl_->waiting[ticket] = std::move(then);
+    if (answer.now == nullptr && !refusal) impl_->waiting[ticket] = {ask.client, std::move(then)};
     impl_->Obey(std::move(out), calls);
   }
   impl_->changed.NotifyAll();
@@ -385,7 +390,7 @@ void ModelHost::Forget(Ticket ticket) {
   impl_->Tell([&](PoolActions& out) HEARTH_REQUIRES(impl_->mu) {
     const auto waits = impl_->waiting.find(ticket);
     if (waits == impl_->waiting.end()) return;
-    forgotten = std::move(waits->second);
+    forgotten = std::move(waits->second.second);
     impl_->waiting.erase(waits);
     impl_->pool.Forget(ticket, NowUs(), out);
   });
@@ -456,15 +461,16 @@ std::shared_ptr<const EngineSnapshot> ModelHost::snapshot() const {
 
 HostCounts ModelHost::counts() const {
   const MutexLock lock(impl_->mu);
+  const ModelPool& pool = impl_->pool;
   HostCounts out{
-      impl_->pool.budget_bytes(), impl_->pool.used_bytes(), impl_->pool.num_waiting(), {}};
+      pool.budget_bytes(), pool.used_bytes(), pool.num_waiting(), pool.num_deferred(), {}};
   for (int i = 0; i < impl_->pool.size(); ++i) {
     const Impl::Slot& slot = impl_->slots[static_cast<size_t>(i)];
     const PoolEntry& entry = impl_->pool.at(i);
     const bool holds = entry.state != ModelState::kOffered;
     out.models.push_back({entry.name, NameOf(entry.state), entry.num_users, slot.num_loads,
                           slot.num_unloads, slot.num_failures, slot.load_s,
-                          holds ? *entry.bytes : 0});
+                          holds ? *entry.bytes : 0, entry.num_taken});
   }
   return out;
 }

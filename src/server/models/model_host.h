@@ -54,13 +54,15 @@ struct HostOptions {
 // For metrics.
 struct HostCounts {
   int64_t budget_bytes = 0, planned_bytes = 0;
-  int num_waiting = 0;  // requests
+  int num_waiting = 0;   // requests
+  int num_deferred = 0;  // of those: until others have had their time with their models
   struct Model {
     std::string name, state;
     int num_users = 0;
     uint64_t num_loads = 0, num_unloads = 0, num_failures = 0;
     double load_s = 0;  // of all loads
     int64_t planned_bytes = 0;
+    uint64_t num_taken = 0;  // unloads for one client while another one used it
   };
   std::vector<Model> models;
 };

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class FakeModel final : public LoadedModel {
  public:
@@ -99,7 +100,8 @@ class ModelHostTest : public ::testing::Test {
     service_.reset();
   }
   std::shared_ptr<testing::StringClient> Send(const std::string& method, const std::string& path,
-                                              std::string body = "") {
+                                              std::string body = "",
+                                              const std::string& key_id = "") {
     auto client = std::make_shared<testing::StringClient>();
     HttpRequest request;
     const size_t question = std::min(path.find('?'), path.size());
@@ -107,17 +109,20 @@ class ModelHostTest : public ::testing::Test {
     request.path = path.substr(0, question);
     request.query = path.substr(std::min(question + 1, path.size()));
     request.body = std::move(body);
+    request.key_id = key_id;
     auto match = std::get<Router::Match>(router_.Find(method, request.path));
     request.path_captures = match.captures;
     match.route->handler(std::move(request), client);
     return client;
   }
   std::shared_ptr<testing::StringClient> Chat(const std::string& model,
-                                              const std::string& more = "") {
+                                              const std::string& more = "",
+                                              const std::string& key_id = "") {
     return Send("POST", "/v1/chat/completions",
                 R"({"messages": [{"role": "user", "content": "hi"}], "seed": 1, "max_tokens": 5,
                     "model": ")" +
-                    model + "\"" + more + "}");
+                    model + "\"" + more + "}",
+                key_id);
   }
   std::shared_ptr<testing::StringClient> Respond(const std::string& model) {
     return Send("POST", "/v1/responses",
@@ -298,6 +303,23 @@ TEST_F(ModelHostTest, OllamasClientsLoadAndUnloadWithEmptyRequests) {
   EXPECT_THAT(Send("GET", "/api/tags")->bytes(), HasSubstr(R"("name":"b:latest")"));
 }
 
+// When a model will leave tells when it was used last, and with keys that is others' business.
+TEST_F(ModelHostTest, AKeyIsNotToldWhenOthersUsedAModel) {
+  Start({{"a"}, {"b"}}, 20);
+  const auto load = Send("POST", "/api/generate", R"({"model": "a", "keep_alive": "10m"})");
+  ASSERT_TRUE(load->WaitForEnd());
+  ASSERT_TRUE(WaitForState("a", "loaded"));
+  const std::string never = R"("expires_at":"9999-12-31T23:59:59Z")";
+  // Once the load's own lease is given back.
+  for (int i = 0; i < 4000 && !host_->List().front().expires_in_s; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_THAT(Send("GET", "/v1/models")->bytes(), HasSubstr("expires_in_s"));
+  EXPECT_THAT(Send("GET", "/api/ps")->bytes(), Not(HasSubstr(never)));
+  EXPECT_THAT(Send("GET", "/v1/models", "", "anna")->bytes(), Not(HasSubstr("expires_in_s")));
+  EXPECT_THAT(Send("GET", "/api/ps", "", "anna")->bytes(), HasSubstr(never));
+}
+
 TEST_F(ModelHostTest, IdleModelsLeaveWhenTheirTimeIsUp) {
   Start({{"a", {}, false, 0.05}}, 20);
   EXPECT_THAT(TextOf(*Chat("a")), HasSubstr("assistant"));
@@ -404,6 +426,34 @@ TEST_F(ModelHostTest, DrainingRefusesThoseWhoWait) {
   EXPECT_THAT(TextOf(*second), HasSubstr("503"));
   EXPECT_THAT(TextOf(*Chat("a")), HasSubstr("shutting_down"));
   EXPECT_TRUE(host_->snapshot()->is_draining);
+}
+
+TEST_F(ModelHostTest, AModelThatAnotherKeyUsesStaysForAWhile) {
+  opener_.load_ms = 150;
+  Start({{"a"}, {"b"}}, 15);
+  const auto ada = Chat("a", "", "ada");
+  ASSERT_TRUE(ada->WaitForEnd());
+  ASSERT_EQ(ada->status(), 200) << ada->bytes();
+  const auto bob = Chat("b", "", "bob");
+  while (host_->counts().num_waiting < 1) std::this_thread::yield();
+  EXPECT_EQ(host_->counts().num_deferred, 1);
+  const auto again = Chat("a", "", "ada");
+  ASSERT_TRUE(again->WaitForEnd());
+  EXPECT_EQ(opener_.num_loads, 1) << "hers is there";
+  ASSERT_TRUE(bob->WaitForEnd());
+  EXPECT_EQ(bob->status(), 200) << bob->bytes();
+  EXPECT_EQ(opener_.num_loads, 2);
+  EXPECT_EQ(host_->counts().num_deferred, 0);
+}
+
+TEST_F(ModelHostTest, AKeysOwnModelLeavesAtOnce) {
+  opener_.load_ms = 150;
+  Start({{"a"}, {"b"}}, 15);
+  ASSERT_TRUE(Chat("a", "", "ada")->WaitForEnd());
+  const auto other = Chat("b", "", "ada");
+  EXPECT_EQ(host_->counts().num_deferred, 0);
+  ASSERT_TRUE(other->WaitForEnd());
+  EXPECT_EQ(host_->counts().models[0].num_taken, 0U);
 }
 
 }  // namespace

@@ -71,60 +71,78 @@ int64_t ModelPool::PinnedBytes(int except) const {
   return sum;
 }
 
-void ModelPool::Grant(int model, ModelTicket ticket, std::optional<int64_t> keep_alive_us,
-                      int64_t now_us, PoolActions& out) {
-  PoolEntry& granted = entry(model);
-  ++granted.num_users;
-  granted.last_use_us = now_us;
-  granted.expires_us = -1;
-  if (keep_alive_us) granted.keep_alive_us = *keep_alive_us;
-  out.push_back({PoolAction::Kind::kGrant, model, ticket});
-}
-
+// Nothing here asks for memory but `out`: the client's use was noted when it asked.
 void ModelPool::GrantAll(int64_t now_us, PoolActions& out) {
   for (int i = 0; i < size(); ++i) {
     PoolEntry& each = entry(i);
     if (each.state != ModelState::kLoaded || each.is_leaving || each.is_claimed) continue;
-    for (const PoolEntry::Waiter& waiter : std::exchange(each.waiters, {})) {
-      Grant(i, waiter.ticket, waiter.keep_alive_us, now_us, out);
+    while (!each.waiters.empty()) {
+      const PoolEntry::Waiter& waiter = each.waiters.front();
+      out.push_back({PoolAction::Kind::kGrant, i, waiter.ticket});
+      PoolEntry::Use& use = each.clients.at(waiter.client);
+      --use.num_waiting;
+      ++use.num_users;
+      ++each.num_users;
+      use.last_us = each.last_use_us = now_us;
+      each.expires_us = -1;
+      if (waiter.keep_alive_us) each.keep_alive_us = *waiter.keep_alive_us;
+      each.waiters.pop_front();
     }
   }
 }
 
 void ModelPool::RefuseAll(int model, const Status& why, PoolActions& out) {
-  for (const PoolEntry::Waiter& waiter : std::exchange(entry(model).waiters, {})) {
+  PoolEntry& refused = entry(model);
+  for (const PoolEntry::Waiter& waiter : std::exchange(refused.waiters, {})) {
+    --refused.clients.at(waiter.client).num_waiting;
     out.push_back({PoolAction::Kind::kRefuse, model, waiter.ticket, why});
   }
 }
 
-void ModelPool::Ask(int model, ModelTicket ticket, std::optional<int64_t> keep_alive_us,
-                    int64_t now_us, PoolActions& out) {
+void ModelPool::Ask(int model, const std::string& client, ModelTicket ticket,
+                    std::optional<int64_t> keep_alive_us, int64_t now_us, PoolActions& out) {
   if (is_closed_) {
     const Status why(Code::kCancelled, "the server is shutting down");
     out.push_back({PoolAction::Kind::kRefuse, model, ticket, why});
     return;
   }
   if (num_waiting() >= options_.max_waiting) {
-    const Status why =
-        Error(Code::kExhausted, "too many requests are waiting for models: %d", num_waiting());
+    // How many there are is others' business.
+    const Status why = Error(Code::kExhausted, "too many requests are waiting for models");
     out.push_back({PoolAction::Kind::kRefuse, model, ticket, why});
     return;
   }
-  entry(model).waiters.push_back({ticket, now_us, keep_alive_us});
+  // So that one client's crowd does not keep everybody else's requests from waiting at all.
+  if (const int own = NumWaiting(client); own >= options_.max_waiting / 2) {
+    const Status why =
+        Error(Code::kExhausted, "%d requests of yours are waiting for models already", own);
+    out.push_back({PoolAction::Kind::kRefuse, model, ticket, why});
+    return;
+  }
+  PoolEntry& asked = entry(model);
+  PoolEntry::Use& use = UseOf(asked, client);
+  asked.waiters.push_back({ticket, now_us, keep_alive_us, client});
+  ++use.num_waiting;
   Settle(now_us, out);
 }
 
 void ModelPool::Forget(ModelTicket ticket, int64_t now_us, PoolActions& out) {
   for (PoolEntry& each : entries_) {
-    std::erase_if(each.waiters, [&](const auto& waiter) { return waiter.ticket == ticket; });
+    std::erase_if(each.waiters, [&](const auto& waiter) {
+      if (waiter.ticket != ticket) return false;
+      --each.clients.at(waiter.client).num_waiting;
+      return true;
+    });
   }
   Settle(now_us, out);
 }
 
-void ModelPool::Release(int model, int64_t now_us, PoolActions& out) {
+void ModelPool::Release(int model, const std::string& client, int64_t now_us, PoolActions& out) {
   PoolEntry& used = entry(model);
-  HEARTH_CHECK(used.num_users > 0);
-  used.last_use_us = now_us;
+  const auto use = used.clients.find(client);
+  HEARTH_CHECK(used.num_users > 0 && use != used.clients.end() && use->second.num_users > 0);
+  --use->second.num_users;
+  use->second.last_us = used.last_use_us = now_us;
   if (--used.num_users == 0 && used.keep_alive_us >= 0) {
     used.expires_us = now_us + used.keep_alive_us;
   }
@@ -149,10 +167,11 @@ void ModelPool::OnLoaded(int model, const Status& status, int64_t now_us, PoolAc
   is_busy_ = false;
   PoolEntry& loaded = entry(model);
   HEARTH_CHECK(loaded.state == ModelState::kLoading);
+  EndLoad(model, now_us);
   loaded.error = status.message();
   loaded.wanted_us.reset();
   loaded.state = status.ok() ? ModelState::kLoaded : ModelState::kOffered;
-  loaded.last_use_us = now_us;
+  loaded.last_use_us = loaded.loaded_us = now_us;
   if (!status.ok()) {
     loaded.bytes.reset();  // the file may be another one the next time
     RefuseAll(model, status, out);
@@ -168,7 +187,7 @@ void ModelPool::OnUnloaded(int model, int64_t now_us, PoolActions& out) {
   PoolEntry& gone = entry(model);
   HEARTH_CHECK(gone.state == ModelState::kUnloading);
   gone.state = ModelState::kOffered;
-  gone.is_leaving = gone.is_claimed = false;
+  gone.is_leaving = gone.is_claimed = gone.is_contested = false;
   gone.expires_us = -1;
   Settle(now_us, out);
 }
@@ -227,24 +246,41 @@ void ModelPool::DropHopeless(PoolActions& out) {
   }
 }
 
-// Models that somebody waits for and that are not there, whoever waits longest first.
-std::vector<int> ModelPool::InLine() const {
-  std::vector<int> line;
+bool ModelPool::IsInLine(int model) const {
+  return !HoldsMemory(at(model)) && WaitsSince(at(model)).has_value();
+}
+
+// Models that somebody waits for and that are not there. First the one that others leave for
+// already; then those that have waited as long as anybody has to, the oldest first; then whose
+// clients owe least, of equals whoever waits longest.
+std::vector<int> ModelPool::InLine(int64_t now_us) const {
+  struct Place {
+    int rank = 0;
+    int64_t owed_us = 0, since_us = 0;
+    int model = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> places;
   for (int i = 0; i < size(); ++i) {
-    if (!HoldsMemory(at(i)) && WaitsSince(at(i))) line.push_back(i);
+    if (!IsInLine(i)) continue;
+    const bool is_due = now_us - SinceUs(i, now_us) >= LongestUs(i);
+    const int rank = i == turn_ ? 0 : is_due ? 1 : 2;
+    places.push_back({rank, is_due ? 0 : OwedUs(i, now_us), *WaitsSince(at(i)), i});
   }
-  std::stable_sort(line.begin(), line.end(),
-                   [&](int a, int b) { return *WaitsSince(at(a)) < *WaitsSince(at(b)); });
+  std::sort(places.begin(), places.end());
+  std::vector<int> line;
+  for (const Place& each : places) line.push_back(each.model);
   return line;
 }
 
 // Who leaves so that `bytes` more are free: idle ones first, then those whose room is claimed
 // already, so that the choice stays while they finish; of equals who was used least lately. Fewer
-// than enough when there are not more.
-std::vector<int> ModelPool::VictimsFor(int64_t bytes) const {
+// than enough when others keep theirs.
+std::vector<int> ModelPool::VictimsFor(int model, int64_t bytes, int64_t now_us) const {
   std::vector<int> order;
   for (int i = 0; i < size(); ++i) {
-    if (at(i).state == ModelState::kLoaded && !at(i).is_pinned) order.push_back(i);
+    if (at(i).state != ModelState::kLoaded || at(i).is_pinned) continue;
+    if (!KeptUntilUs(i, model, now_us)) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     const PoolEntry &x = at(a), &y = at(b);
@@ -258,41 +294,41 @@ std::vector<int> ModelPool::VictimsFor(int64_t bytes) const {
     bytes -= *at(each).bytes;
     victims.push_back(each);
   }
+  if (bytes > 0) victims.clear();
   return victims;
 }
 
-// The next thing to do for a model in line; none: it must wait. `is_blocked` then says that others
-// must wait behind it.
-std::optional<PoolAction> ModelPool::MakeRoom(int model, int64_t now_us, bool& is_blocked) {
+// The next thing to do for a model in line; none: it must wait.
+std::optional<PoolAction> ModelPool::MakeRoom(int model, int64_t now_us, Before& before) {
   const PoolEntry& next = at(model);
   if (!next.bytes) return PoolAction{PoolAction::Kind::kMeasure, model};
   const int64_t needed = used_bytes() + *next.bytes - options_.budget_bytes;
   if (needed <= 0) return PoolAction{PoolAction::Kind::kLoad, model};
-  const std::vector<int> victims = VictimsFor(needed);
-  int64_t freed = 0;
-  bool all_idle = true;
-  for (const int each : victims) {
-    freed += *at(each).bytes;
-    all_idle = all_idle && at(each).is_idle();
-  }
+  const int64_t owed_us = OwedUs(model, now_us);
+  if (owed_us > before.least_owed_us) return std::nullopt;
+  const std::vector<int> victims = VictimsFor(model, needed, now_us);
+  if (victims.empty()) return std::nullopt;  // others keep their room, for a bounded time
+  const bool all_idle =
+      std::all_of(victims.begin(), victims.end(), [&](int each) { return at(each).is_idle(); });
   const bool is_old = now_us - *WaitsSince(next) >= options_.patience_us;
-  if (freed >= needed && all_idle) return PoolAction{PoolAction::Kind::kUnload, victims.front()};
-  is_blocked = is_old;
-  if (!is_old) return std::nullopt;
-  for (PoolEntry& each : entries_) each.is_claimed = false;
-  for (const int each : victims) entry(each).is_claimed = true;
-  if (!victims.empty() && at(victims.front()).is_idle()) {
+  if (!all_idle && !is_old) {
+    before.least_owed_us = std::min(before.least_owed_us, owed_us);
+    return std::nullopt;
+  }
+  before.is_blocked = true;
+  Claim(model, victims, all_idle, now_us);
+  if (at(victims.front()).is_idle()) {
     return PoolAction{PoolAction::Kind::kUnload, victims.front()};
   }
   return std::nullopt;
 }
 
 std::optional<PoolAction> ModelPool::NextJob(int64_t now_us) {
-  bool is_blocked = false;
-  const std::vector<int> line = InLine();
+  Before before;
+  const std::vector<int> line = InLine(now_us);
   for (const int model : line) {
-    if (is_blocked) break;
-    auto job = MakeRoom(model, now_us, is_blocked);
+    if (before.is_blocked) break;
+    auto job = MakeRoom(model, now_us, before);
     if (job) return job;
   }
   for (int i = 0; i < size(); ++i) {
@@ -307,23 +343,31 @@ std::optional<PoolAction> ModelPool::NextJob(int64_t now_us) {
   return std::nullopt;
 }
 
+void ModelPool::Begin(const PoolAction& job, int64_t now_us) {
+  is_busy_ = true;
+  PoolEntry& subject = entry(job.model);
+  if (job.kind == PoolAction::Kind::kLoad) {
+    BeginLoad(job.model, now_us);
+    subject.state = ModelState::kLoading;
+  }
+  if (job.kind == PoolAction::Kind::kUnload) {
+    subject.state = ModelState::kUnloading;
+    subject.is_prepaid = subject.is_contested;
+    subject.num_taken += subject.is_contested ? 1 : 0;
+  }
+}
+
 void ModelPool::Settle(int64_t now_us, PoolActions& out) {
   settled_us_ = now_us;
   DropHopeless(out);
-  // Claims are for a model that has waited too long; when there is none any more, they lapse.
-  const std::vector<int> line = InLine();
-  if (line.empty() || now_us - *WaitsSince(at(line.front())) < options_.patience_us) {
-    for (PoolEntry& each : entries_) each.is_claimed = false;
-  }
+  // Claims are for one model in line; when it is not there any more, they lapse.
+  if (turn_ < 0 || !IsInLine(turn_)) DropClaims();
   // Before anybody is chosen to leave: who is asked for is not idle.
   GrantAll(now_us, out);
   if (is_busy_ || is_closed_) return;
   const std::optional<PoolAction> job = NextJob(now_us);
   if (job) {
-    is_busy_ = true;
-    PoolEntry& subject = entry(job->model);
-    if (job->kind == PoolAction::Kind::kLoad) subject.state = ModelState::kLoading;
-    if (job->kind == PoolAction::Kind::kUnload) subject.state = ModelState::kUnloading;
+    Begin(*job, now_us);
     out.push_back(*job);
   }
   // Some claims may have gone to others.
@@ -338,7 +382,13 @@ int64_t ModelPool::NextTickUs() const {
   const auto consider = [&](int64_t due_us) {
     if (due_us > settled_us_) next = std::min(next, due_us);
   };
-  for (const int model : InLine()) consider(*WaitsSince(at(model)) + options_.patience_us);
+  for (const int model : InLine(settled_us_)) {
+    consider(*WaitsSince(at(model)) + options_.patience_us);
+    for (int i = 0; i < size(); ++i) {
+      if (at(i).state != ModelState::kLoaded || at(i).is_pinned) continue;
+      if (const auto until_us = KeptUntilUs(i, model, settled_us_)) consider(*until_us);
+    }
+  }
   for (const PoolEntry& each : entries_) {
     if (each.is_idle() && !each.is_pinned && each.expires_us >= 0) consider(each.expires_us);
   }

@@ -33,6 +33,7 @@ class World {
     const int64_t pinned = pinned_ < 0 ? 0 : sizes_[static_cast<size_t>(pinned_)];
     budget_ = pinned + most + Draw(0, static_cast<int>(sum));
     fails_ = Draw(0, 4) == 0 ? Draw(0, num_models - 1) : -1;
+    num_clients_ = Draw(0, 2) == 0 ? 1 : Draw(2, 5);
     pool_ =
         std::make_unique<ModelPool>(PoolOptions{.budget_bytes = budget_, .patience_us = kPatience});
     for (int i = 0; i < num_models; ++i) {
@@ -48,10 +49,11 @@ class World {
       After(arrives, [this] { Arrive(); });
     }
     Do([this](PoolActions& out) { pool_->Tick(now_, out); });
-    while (problem_.empty() && !events_.empty()) {
+    while (problem_.empty()) {
       const auto next = events_.begin();
       const int64_t tick = pool_->NextTickUs();
-      if (tick >= 0 && tick < next->first) {
+      if (tick < 0 && next == events_.end()) break;
+      if (tick >= 0 && (next == events_.end() || tick <= next->first)) {
         if (tick <= now_) return "a tick that has been";
         now_ = tick;
         Do([this](PoolActions& out) { pool_->Tick(now_, out); });
@@ -74,9 +76,10 @@ class World {
   void Arrive() {
     const int model = Draw(0, pool_->size() - 1);
     const ModelTicket ticket = ++last_ticket_;
-    asked_[ticket] = now_;
+    const std::string client(1, static_cast<char>('a' + Draw(0, num_clients_ - 1)));
+    asked_[ticket] = {now_, client};
     const auto keep = Draw(0, 3) == 0 ? std::optional<int64_t>(Draw(-1, 2000)) : std::nullopt;
-    Do([&](PoolActions& out) { pool_->Ask(model, ticket, keep, now_, out); });
+    Do([&](PoolActions& out) { pool_->Ask(model, client, ticket, keep, now_, out); });
     if (Draw(0, 9) == 0) {
       After(Draw(0, 2000), [this, ticket] {
         if (asked_.erase(ticket) == 0) return;
@@ -123,30 +126,39 @@ class World {
           is_busy_ = false;
           Do([&](PoolActions& out) { pool_->OnUnloaded(model, now_, out); });
         });
-      case Kind::kGrant:
+      case Kind::kGrant: {
         if (pool_->at(model).state != ModelState::kLoaded) problem_ = "granted what is not there";
-        End(action.ticket);
+        const std::string client = End(action.ticket);
         ++users_[model];
-        return After(Draw(0, kMaxRun), [this, model] {
+        return After(Draw(0, kMaxRun), [this, model, client] {
           --users_[model];
-          Do([&](PoolActions& out) { pool_->Release(model, now_, out); });
+          if (!client.empty()) {
+            Do([&](PoolActions& out) { pool_->Release(model, client, now_, out); });
+          }
         });
+      }
       case Kind::kRefuse:
         if (action.model != fails_) problem_ = "refused: " + action.why.message();
-        return End(action.ticket);
+        End(action.ticket);
+        return;
     }
   }
-  void End(ModelTicket ticket) {
+  // Whose it was.
+  std::string End(ModelTicket ticket) {
     const auto found = asked_.find(ticket);
     if (found == asked_.end()) {
       problem_ = "an answer to nobody";
-      return;
+      return "";
     }
-    // Every model ahead in line may wait out its patience, those at work, and its own loading.
+    const Asked asked = found->second;
+    // Every model ahead in line may wait out its patience, those at work, and its own loading. With
+    // other clients about, each of its own may wait for theirs as long as anybody has to.
+    const int64_t others = num_clients_ == 1 ? 0 : 32 * 2 * kMaxLoad;
     const int64_t bound =
-        kPatience + (pool_->size() + 1) * (kPatience + kMaxRun + 9 * 300 + kMaxLoad + 50);
-    if (now_ - found->second > bound) problem_ = "waited too long";
+        kPatience + (pool_->size() + 1) * (kPatience + kMaxRun + 9 * 300 + kMaxLoad + 50 + others);
+    if (now_ - asked.at_us > bound) problem_ = "waited too long";
     asked_.erase(found);
+    return asked.client;
   }
   void Check() {
     if (pool_->used_bytes() > budget_) problem_ = "beyond the budget";
@@ -162,10 +174,14 @@ class World {
   std::mt19937 random_;
   std::vector<int64_t> sizes_;
   int64_t budget_ = 0, now_ = 0;
-  int pinned_ = -1, fails_ = -1;
+  int pinned_ = -1, fails_ = -1, num_clients_ = 1;
   std::unique_ptr<ModelPool> pool_;
   std::multimap<int64_t, std::function<void()>> events_;
-  std::map<ModelTicket, int64_t> asked_;
+  struct Asked {
+    int64_t at_us = 0;
+    std::string client;
+  };
+  std::map<ModelTicket, Asked> asked_;
   std::map<int, int> users_;
   ModelTicket last_ticket_ = 0;
   bool is_busy_ = false;

@@ -25,8 +25,9 @@ class PoolTest : public ::testing::Test {
     }
     out_.clear();
   }
-  ModelTicket Ask(int model, std::optional<int64_t> keep_alive_us = {}) {
-    pool_->Ask(model, ++last_ticket_, keep_alive_us, now_, out_);
+  ModelTicket Ask(int model, std::optional<int64_t> keep_alive_us = {},
+                  const std::string& client = "ada") {
+    pool_->Ask(model, client, ++last_ticket_, keep_alive_us, now_, out_);
     return last_ticket_;
   }
   // Ends the job that is under way, if one is; true when one was.
@@ -65,7 +66,9 @@ class PoolTest : public ::testing::Test {
     }
     return "";
   }
-  void Release(int model) { pool_->Release(model, now_, out_); }
+  void Release(int model, const std::string& client = "ada") {
+    pool_->Release(model, client, now_, out_);
+  }
 
   std::unique_ptr<ModelPool> pool_;
   std::vector<int64_t> sizes_;
@@ -229,6 +232,149 @@ TEST_F(PoolTest, WhoeverFitsPassesABlockedOneThatIsYoung) {
   now_ += 1000;
   pool_->Tick(now_, out_);
   EXPECT_TRUE(pool_->at(0).is_claimed);
+}
+
+// Two models of which one has room; each takes 10 ms to load. "ada" has used the first lately.
+class SharesTest : public PoolTest {
+ protected:
+  void SetUp() override {
+    Start(10, {6, 6});
+    Ask(0, -1), FinishLoads(), Release(0);
+  }
+  void FinishLoads() {
+    while (!Job().empty()) {
+      now_ += Job().starts_with("load") ? 10'000 : 0;
+      FinishJob();
+    }
+  }
+  // Ticks until there is a job, or `until_us`.
+  void RunUntil(int64_t until_us) {
+    while (Job().empty() && pool_->NextTickUs() >= 0 && pool_->NextTickUs() <= until_us) {
+      now_ = pool_->NextTickUs();
+      pool_->Tick(now_, out_);
+    }
+    if (Job().empty()) now_ = until_us;
+  }
+};
+
+TEST_F(SharesTest, AModelStaysForAWhileAfterOthersUsedIt) {
+  const int64_t loaded_us = now_;
+  const ModelTicket other = Ask(1, {}, "bob");
+  EXPECT_EQ(Job(), "") << "idle, and ada's";
+  EXPECT_EQ(pool_->num_deferred(), 1);
+  EXPECT_TRUE(Was(Kind::kGrant, Ask(0))) << "which she has at once";
+  RunUntil(loaded_us + 30'000);
+  EXPECT_EQ(Job(), "");
+  Release(0);
+  RunUntil(loaded_us + 60'000);
+  EXPECT_EQ(Job(), "unload a") << "it has stayed for four times both loads";
+  EXPECT_EQ(now_, loaded_us + 4 * 11'000) << "of which the second one is not known yet";
+  FinishLoads();
+  EXPECT_TRUE(Was(Kind::kGrant, other));
+  EXPECT_EQ(pool_->at(0).num_taken, 1U);
+}
+
+TEST_F(SharesTest, WhoNeedsNobodysRoomIsNotDeferred) {
+  Start(20, {6, 6, 6});
+  Ask(0);
+  Ask(1, {}, "bob");
+  EXPECT_EQ(Job(), "load a");
+  FinishJob();
+  EXPECT_EQ(Job(), "load b");
+  Ask(2, {}, "cyd");
+  EXPECT_EQ(pool_->num_waiting(), 2);
+  EXPECT_EQ(pool_->num_deferred(), 0) << "the loader is busy, that is all";
+}
+
+TEST_F(SharesTest, AClientsOwnModelLeavesAtOnce) {
+  Ask(1);
+  EXPECT_EQ(Job(), "unload a");
+  FinishLoads();
+  EXPECT_EQ(pool_->at(0).num_taken, 0U);
+}
+
+TEST_F(SharesTest, AModelThatIsForgottenLeavesAtOnce) {
+  now_ += 4 * 11'000;
+  Ask(1, {}, "bob");
+  EXPECT_EQ(Job(), "unload a");
+  EXPECT_EQ(pool_->at(0).num_taken, 0U);
+}
+
+TEST_F(SharesTest, TheOperatorsWordGoesBefore) {
+  pool_->Load(1, {}, {}, now_, out_);
+  EXPECT_EQ(Job(), "unload a");
+}
+
+TEST_F(SharesTest, WhoHadItsModelForOthersTimeWaitsForTheRest) {
+  now_ += 43'000;
+  Ask(0);  // in use, and it has been there for its time
+  Ask(1, {}, "bob");
+  now_ += 1000;
+  pool_->Tick(now_, out_);
+  EXPECT_TRUE(pool_->at(0).is_claimed);
+  const ModelTicket next = Ask(0);
+  Release(0);
+  FinishLoads();
+  EXPECT_FALSE(Was(Kind::kGrant, next)) << "bob is at it";
+  // He goes on to the first one himself: ada's comes back, and he has paid for that.
+  Release(1, "bob");
+  Ask(0, {}, "bob");
+  EXPECT_EQ(Job(), "unload b");
+  EXPECT_EQ(pool_->at(1).num_taken, 0U);
+  FinishLoads();
+  EXPECT_TRUE(Was(Kind::kGrant, next));
+  const int64_t back_us = now_;
+  Release(0, "bob");
+  Ask(1, {}, "bob");
+  RunUntil(back_us + 16 * 10'000);
+  EXPECT_EQ(Job(), "") << "he owes two loads of 10 ms, less ten of forgiveness";
+  RunUntil(back_us + 16 * 20'000);
+  EXPECT_TRUE(pool_->at(0).is_claimed) << "and somebody gets a turn in the end";
+}
+
+TEST_F(SharesTest, InLineWhoOwesLessIsFirst) {
+  Start(10, {6, 6, 6, 6});
+  const ModelTicket using_it = Ask(0);
+  FinishLoads();
+  ASSERT_TRUE(Was(Kind::kGrant, using_it));
+  now_ += 100'000;
+  Ask(1, {}, "bob"), Ask(2, {}, "bob");
+  now_ += 1000;
+  pool_->Tick(now_, out_);
+  Release(0);
+  EXPECT_EQ(Job(), "unload a");
+  FinishJob();
+  EXPECT_EQ(Job(), "load b");
+  Ask(3, {}, "cyd");
+  now_ += 10'000;
+  FinishJob();
+  Release(1, "bob");
+  RunUntil(now_ + 1000);
+  EXPECT_EQ(Job(), "unload b") << "bob waits for another himself";
+  FinishJob();
+  EXPECT_EQ(Job(), "load d") << "bob's other one was asked for first, but cyd owes nothing";
+}
+
+TEST_F(PoolTest, OneClientsCrowdLeavesRoomInLine) {
+  pool_ = std::make_unique<ModelPool>(PoolOptions{.budget_bytes = 10, .max_waiting = 8});
+  sizes_ = {6};
+  pool_->Offer("a", false, -1);
+  std::vector<ModelTicket> crowd;
+  for (int i = 0; i < 6; ++i) crowd.push_back(Ask(0));
+  EXPECT_FALSE(Was(Kind::kRefuse, crowd[3]));
+  EXPECT_TRUE(Was(Kind::kRefuse, crowd[4]) && Was(Kind::kRefuse, crowd[5]));
+  EXPECT_FALSE(Was(Kind::kRefuse, Ask(0, {}, "bob")));
+}
+
+TEST_F(PoolTest, ManyClientsOfOneModelAreNotAllRemembered) {
+  Start(10, {6});
+  Ask(0), FinishJobs();
+  for (int i = 0; i < 500; ++i) {
+    const std::string client = std::to_string(i);
+    Ask(0, {}, client), Release(0, client);
+  }
+  EXPECT_LE(pool_->at(0).clients.size(), 33U);
+  EXPECT_EQ(pool_->at(0).clients.at("ada").num_users, 1) << "who is at it is";
 }
 
 }  // namespace

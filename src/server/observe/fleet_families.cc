@@ -36,6 +36,9 @@ void AddBatches(const BatchCounts& counts, MetricFamilies& out) {
   out.Gauges("hearth_batch_lines", "Lines of batch jobs that are not answered.",
              {{{{"state", "waiting"}}, static_cast<double>(counts.waiting)},
               {{{"state", "running"}}, static_cast<double>(counts.running)}});
+  out.Gauge("hearth_batch_held",
+            "1 while batch jobs wait because their store fails, such as on a full disk.",
+            counts.is_held ? 1 : 0);
   out.Counters("hearth_batch_lines_total", "Lines of batch jobs that this replica answered.",
                {{{{"result", "completed"}}, static_cast<double>(counts.completed)},
                 {{{"result", "failed"}}, static_cast<double>(counts.failed)}});

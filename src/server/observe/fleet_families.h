@@ -20,6 +20,7 @@ struct BatchCounts {
   std::vector<std::pair<std::string, int64_t>> jobs = {};  // by status; of all replicas
   int64_t waiting = 0, running = 0;    // lines now: of all replicas; of this one
   uint64_t completed = 0, failed = 0;  // lines of this replica, since its start
+  bool is_held = false;                // the store fails, such as on a full disk: lines wait
 };
 
 void AddKvEvents(const KvEventCounts& counts, MetricFamilies& out);

@@ -15,6 +15,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/terminal.h"
 #include "server/turns/private_file.h"
 #include "server/turns/utc_time.h"
 
@@ -184,9 +185,10 @@ RequestLog::~RequestLog() = default;
 
 void RequestLog::OnEnd(const TurnOutcome& outcome) {
   const int64_t now_ms = NowMs();
-  impl_->logger->log(spdlog::level::info, impl_->form == Form::kLine
-                                              ? OutcomeAsLine(outcome, now_ms)
-                                              : WriteJson(OutcomeAsJson(outcome, now_ms)));
+  impl_->logger->log(spdlog::level::info,
+                     impl_->form == Form::kLine
+                         ? ForTerminal(OutcomeAsLine(outcome, now_ms))
+                         : JsonForTerminal(WriteJson(OutcomeAsJson(outcome, now_ms))));
 }
 
 void RequestLog::TellRestart(const WorkerFacts& worker) {

@@ -128,6 +128,8 @@ void AddWork(const EngineSnapshot& snapshot, MetricFamilies& out) {
   };
   const SchedulerTotals& totals = snapshot.totals;
   count("hearth_steps_total", "Forward passes.", totals.num_steps);
+  count("hearth_breaks_total", "Forward passes made while another one was left for them.",
+        totals.num_breaks);
   count("hearth_preemptions_total", "Sequences that had to be preempted.", totals.num_preemptions,
         {"vllm:num_preemptions_total"});
   count("hearth_prefill_tokens_total", "Prompt tokens computed.", totals.prefill_tokens);

@@ -5,7 +5,7 @@
 namespace hearth {
 
 void AddModels(const HostCounts& counts, MetricFamilies& out) {
-  std::vector<LabelledValue> states, bytes, users, loads, unloads, failures, seconds;
+  std::vector<LabelledValue> states, bytes, users, loads, unloads, taken, failures, seconds;
   for (const HostCounts::Model& each : counts.models) {
     const auto add = [&](std::vector<LabelledValue>& to, double value) {
       to.push_back({{{"model", each.name}}, value});
@@ -15,6 +15,7 @@ void AddModels(const HostCounts& counts, MetricFamilies& out) {
     add(users, each.num_users);
     add(loads, static_cast<double>(each.num_loads));
     add(unloads, static_cast<double>(each.num_unloads));
+    add(taken, static_cast<double>(each.num_taken));
     add(failures, static_cast<double>(each.num_failures));
     add(seconds, each.load_s);
   }
@@ -23,6 +24,8 @@ void AddModels(const HostCounts& counts, MetricFamilies& out) {
   out.Gauges("hearth_model_users", "Requests that use a model now.", users);
   out.Counters("hearth_model_loads_total", "Times that a model was loaded.", loads);
   out.Counters("hearth_model_unloads_total", "Times that a model left.", unloads);
+  out.Counters("hearth_model_taken_total",
+               "Times that a model left for one client while another one used it.", taken);
   out.Counters("hearth_model_load_failures_total", "Times that a model could not be loaded.",
                failures);
   out.Counters("hearth_model_load_seconds_total", "Time spent on loading a model.", seconds);
@@ -32,6 +35,10 @@ void AddModels(const HostCounts& counts, MetricFamilies& out) {
             static_cast<double>(counts.planned_bytes));
   out.Gauge("hearth_models_waiting_requests", "Requests that wait for a model to be loaded.",
             counts.num_waiting);
+  out.Gauge("hearth_models_deferred_requests",
+            "Of those, requests that wait until other clients have had their time with their "
+            "models.",
+            counts.num_deferred);
 }
 
 }  // namespace hearth

@@ -82,6 +82,7 @@ Json RequestsAsJson(const EngineSnapshot& snapshot) {
 Json StepsAsJson(const EngineSnapshot& snapshot) {
   const StepTimes& steps = snapshot.steps;
   return JsonObject{{"count", snapshot.totals.num_steps},
+                    {"breaks", snapshot.totals.num_breaks},
                     {"mean_ms", steps.mean_us / 1000},
                     {"mean_tokens", steps.mean_tokens},
                     {"p50_ms", Ms(steps.p50_us)},
@@ -156,6 +157,7 @@ JsonArray ModelsAsJson(const HostCounts& counts) {
                              {"planned_bytes", each.planned_bytes},
                              {"loads", each.num_loads},
                              {"unloads", each.num_unloads},
+                             {"taken", each.num_taken},
                              {"failures", each.num_failures}});
   }
   return out;

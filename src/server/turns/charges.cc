@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/request.h"
+#include "server/turns/why_ended.h"
 
 namespace hearth {
 
@@ -15,12 +15,7 @@ std::shared_ptr<RequestAccount> AccountOf(const HttpRequest& http) {
 
 ApiStatus CheckPresent(const HttpReply& reply) {
   if (!reply.is_gone()) return {};
-  ApiError error;
-  error.status = 499;  // as for one that leaves later
-  error.type = "server_error";
-  error.code = NameOf(Finish::kCancelled);
-  error.message = "the client disconnected";
-  return error;
+  return ClientLeft();  // as for one that leaves later
 }
 
 ApiStatus ChargePrompt(RequestAccount* account, int num_tokens, int num_replies) {

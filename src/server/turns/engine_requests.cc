@@ -16,7 +16,8 @@ Result<std::vector<Request>> RequestsFor(const ServedModel& model, const TurnReq
   std::unique_ptr<TokenMask> mask;
   if (model.masks != nullptr && NeedsMask(turn)) {
     // Those who share cached work share compiled grammars, and nobody else.
-    const std::string owner = Printf("%016llx", static_cast<unsigned long long>(domain.salt));
+    const std::string owner =
+        Printf("%x/%016llx", domain.tenant, static_cast<unsigned long long>(domain.salt));
     HEARTH_ASSIGN(mask, model.masks->New(turn, owner));
   }
   const bool is_dear = mask != nullptr && IsDear(*mask, model.tokenizer->vocab_size());

@@ -1,67 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/turns/event_ids.h"
 
-#include <algorithm>
-#include <charconv>
+#include <limits>
 #include <utility>
+
+#include "base/check.h"
 
 namespace hearth {
 namespace {
 
-// More events than any reply has.
-constexpr int64_t kMostEvents = int64_t{1} << 40;
+// One byte of version, what the reply came from, four bytes for each number and two for how many
+// choices are counted; then zeros up to a multiple of three, so that the text has no padding. Every
+// number has its place and its size: an id tells nothing by its length.
+constexpr char kVersion = 2;
+constexpr size_t kCountBytes = 4, kChoicesBytes = 2;
+constexpr size_t kOriginAt = 1, kCachedAt = kOriginAt + kOriginBytes;
+constexpr size_t kWholeAt = kCachedAt + kCountBytes, kChoicesAt = kWholeAt + kCountBytes;
+constexpr size_t kChosenAt = kChoicesAt + kChoicesBytes;
+// What is not known. More events than this no reply has: each is a token at least.
+constexpr int64_t kMostEvents = std::numeric_limits<uint32_t>::max();
 
-std::optional<int64_t> ReadCount(std::string_view text) {
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  if (text.empty() || error != std::errc() || at != end) return std::nullopt;
-  if (number < 0 || number > kMostEvents) return std::nullopt;
-  return number;
+size_t PaddedTo(size_t size) {
+  return (size + SivSeal::kExtraBytes + 2) / 3 * 3 - SivSeal::kExtraBytes;
 }
 
-std::optional<std::vector<int64_t>> ReadCounts(std::string_view text) {
-  std::vector<int64_t> counts;
-  while (true) {
-    const size_t end = std::min(text.find('-'), text.size());
-    const auto count = ReadCount(text.substr(0, end));
-    if (!count) return std::nullopt;
-    counts.push_back(*count);
-    if (end == text.size()) return counts;
-    text.remove_prefix(end + 1);
+void Put(int64_t number, size_t num_bytes, std::string& out) {
+  HEARTH_CHECK(number >= 0 && number <= kMostEvents);
+  for (size_t i = 0; i < num_bytes; ++i) out += static_cast<char>(number >> (8 * i) & 0xff);
+}
+
+int64_t Take(std::string_view from, size_t at, size_t num_bytes) {
+  int64_t number = 0;
+  for (size_t i = 0; i < num_bytes; ++i) {
+    number |= int64_t{static_cast<unsigned char>(from[at + i])} << (8 * i);
   }
+  return number;
 }
 
 }  // namespace
 
-std::optional<EventId> ReadEventId(std::string_view text) {
+EventNames::EventNames(SivSeal seal, const ReplyOrigin& origin, std::string tenant)
+    : seal_(std::move(seal)), tenant_(std::move(tenant)), beginning_(kVersion + AsBytes(origin)) {}
+
+std::string EventNames::At(const EventCursor& cursor) const {
+  std::string content = beginning_;
+  Put(cursor.num_cached < 0 ? kMostEvents : cursor.num_cached, kCountBytes, content);
+  Put(cursor.num_whole, kCountBytes, content);
+  Put(static_cast<int64_t>(cursor.num_chosen.size()), kChoicesBytes, content);
+  for (const int64_t count : cursor.num_chosen) Put(count, kCountBytes, content);
+  content.resize(PaddedTo(content.size()));
+  return seal_.Seal(content, tenant_);
+}
+
+std::optional<EventId> ReadEventId(std::string_view text, const SivSeal& seal,
+                                   std::string_view tenant) {
   if (text.size() > kMaxEventIdBytes) return std::nullopt;
-  const size_t dot = text.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
+  const std::optional<std::string> content = seal.Open(text, tenant);
+  if (!content || content->size() < kChosenAt || content->front() != kVersion) return std::nullopt;
+  const auto num_chosen = static_cast<size_t>(Take(*content, kChoicesAt, kChoicesBytes));
+  if (content->size() != PaddedTo(kChosenAt + num_chosen * kCountBytes)) return std::nullopt;
+  const std::string_view view = *content;
   EventId id;
-  id.sealed = text.substr(0, dot);
-  std::string_view rest = text.substr(dot + 1);
-  const size_t second = rest.find('.');
-  if (second != std::string_view::npos) {
-    const auto cached = ReadCount(rest.substr(second + 1));
-    if (!cached || *cached > INT32_MAX) return std::nullopt;
-    id.cursor.num_cached = static_cast<int>(*cached);
-    rest = rest.substr(0, second);
-  }
-  auto counts = ReadCounts(rest);
-  if (!counts) return std::nullopt;
-  // Of one choice all events have one order.
-  if (counts->size() == 1) {
-    id.cursor.num_whole = counts->front();
-  } else {
-    id.cursor.num_whole = counts->front();
-    id.cursor.num_chosen.assign(counts->begin() + 1, counts->end());
+  auto origin = ReplyOriginFrom(view.substr(kOriginAt, kOriginBytes));
+  if (!origin) return std::nullopt;
+  id.origin = *std::move(origin);
+  const int64_t cached = Take(view, kCachedAt, kCountBytes);
+  if (cached != kMostEvents && cached > std::numeric_limits<int>::max()) return std::nullopt;
+  id.cursor.num_cached = cached == kMostEvents ? -1 : static_cast<int>(cached);
+  id.cursor.num_whole = Take(view, kWholeAt, kCountBytes);
+  for (size_t i = 0; i < num_chosen; ++i) {
+    id.cursor.num_chosen.push_back(Take(view, kChosenAt + i * kCountBytes, kCountBytes));
   }
   return id;
 }
 
-EventIds::EventIds(std::string sealed, size_t num_choices, EventCursor seen)
-    : sealed_(std::move(sealed)), seen_(std::move(seen)) {
+std::string EventIdLine(const EventNames& names, const EventCursor& cursor) {
+  return "id: " + names.At(cursor) + "\n";
+}
+
+EventIds::EventIds(std::shared_ptr<const EventNames> names, size_t num_choices, EventCursor seen)
+    : names_(std::move(names)), seen_(std::move(seen)) {
   if (num_choices > 1) now_.num_chosen.assign(num_choices, 0);
   seen_.num_chosen.resize(now_.num_chosen.size());
 }
@@ -74,14 +92,11 @@ std::string EventIds::Next(int choice) {
     ++num_dropped_;
     return "";
   }
-  std::string id = "id: " + sealed_ + "." + std::to_string(now_.num_whole);
-  for (const int64_t each : now_.num_chosen) id += "-" + std::to_string(each);
-  if (now_.num_cached >= 0) id += "." + std::to_string(now_.num_cached);
-  return id + "\n";
+  return EventIdLine(*names_, now_);
 }
 
 std::string EventIds::Number(int choice, const std::string& events) {
-  if (sealed_.empty()) return events;
+  if (names_ == nullptr) return events;
   std::string out;
   for (size_t at = 0; at < events.size();) {
     // An event ends with an empty line, and has none inside.

@@ -60,7 +60,7 @@ Exchange::Exchange(const ExchangeHouse& house, HeldModel held, std::shared_ptr<H
       last_write_(std::chrono::steady_clock::now()) {
   const bool has_events = std::string_view(writer_->stream_type()) == kServerSentEvents;
   if (form_.streams && has_events)
-    event_ids_ = EventIds(form_.event_seal, turns.size(), form_.seen);
+    event_ids_ = EventIds(form_.event_names, turns.size(), form_.seen);
   for (Turn& turn : turns) choices_.emplace_back(std::move(turn));
   news_.resize(choices_.size());
 }
@@ -114,7 +114,13 @@ void Exchange::BeginReply() {
   // One that outlives its connection ends with this alone.
   if (form_.account != nullptr) {
     form_.account->OnCut([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->Cancel();
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      {
+        const MutexLock lock(self->mu_);
+        self->is_cut_ = true;
+      }
+      self->Cancel();
     });
   }
   reply_->OnGone([weak = weak_from_this()] {
@@ -408,6 +414,10 @@ void Exchange::End(std::string bytes) {
 // own status.
 void Exchange::EndBadly(const RequestRecord& record, std::string bytes) {
   ApiError error = WhyItEnded(record, form_.mask_field);
+  if (record.finish == Finish::kCancelled) {
+    const MutexLock lock(mu_);
+    if (is_cut_) error = CutForMemory();
+  }
   error.request_id = form_.request_id;
   Cancel();  // the other choices
   if (form_.streams) return Close(error.status, error.code, bytes + writer_->Fail(error), {}, "");

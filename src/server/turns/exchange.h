@@ -83,8 +83,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     bool has_generic_tools = false;                     // its tools were told as plain_tools.h says
     std::shared_ptr<Flight> flight = nullptr;           // landed at its end; may be null
     std::shared_ptr<RequestAccount> account = nullptr;  // who pays; null: nobody counts
-    std::string event_seal = {};  // for the ids of its events; empty: they have none
-    EventCursor seen = {};        // what the client has of them
+    std::shared_ptr<const EventNames> event_names = nullptr;  // null: its events have no ids
+    EventCursor seen = {};                                    // what the client has of them
     // Said before; the engine was told too. Of a reply with one choice.
     std::vector<Token> said = {};
     std::shared_ptr<JournalEntry> notes = nullptr;  // what is written down of it; null: nothing
@@ -188,6 +188,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   bool has_begun_ HEARTH_GUARDED_BY(mu_) = false;
   bool is_over_ HEARTH_GUARDED_BY(mu_) = false;
   bool is_gone_ HEARTH_GUARDED_BY(mu_) = false;
+  bool is_cut_ HEARTH_GUARDED_BY(mu_) = false;  // its account's memory was needed
   bool is_abandoned_ HEARTH_GUARDED_BY(mu_) = false;
   Time last_write_ HEARTH_GUARDED_BY(mu_);
   int last_progress_ HEARTH_GUARDED_BY(mu_) = -1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which requests are being worked on, kept where it outlives this process: one that was there when
-// two processes died is not worked on a third time. The text of a request is not kept.
+// two processes died is not worked on a third time for the key that sent it. The text of a request
+// is not kept.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -21,8 +22,9 @@ class Flight {
 class FlightBook {
  public:
   virtual ~FlightBook() = default;
-  // Null: this request ended processes before.
-  virtual std::unique_ptr<Flight> Begin(std::string_view path, std::string_view body) = 0;
+  // Null: this request of this owner, the key's id, ended processes before.
+  virtual std::unique_ptr<Flight> Begin(std::string_view owner, std::string_view path,
+                                        std::string_view body) = 0;
 };
 
 // What a request is told that is not worked on again.

@@ -41,6 +41,7 @@ struct ModelListing {
 struct ModelAsk {
   std::string name;                         // as the client wrote it
   std::optional<double> keep_alive_s = {};  // negative: for ever
+  std::string client = {};                  // who asks, as ClientOf says
 };
 
 // Thread: any. Outlives whoever asks, but not the leases.

@@ -2,6 +2,7 @@
 // How a reply becomes a dialect's JSON or its server-sent events, and what a writer is told.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct ReplyFacts {
   int num_prompt = 0;                     // tokens of all prompts
   std::vector<EchoedPrompt> echoes = {};  // one per prompt, when the reply begins with it
   // For dialects whose events go another way than the exchange's (see event_ids.h).
-  std::string event_seal = {};
+  std::shared_ptr<const EventNames> event_names = nullptr;
   EventCursor seen = {};
 };
 

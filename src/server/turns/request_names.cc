@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/turns/request_names.h"
 
-#include <random>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/fresh_random.h"
 
 namespace hearth {
 
-std::string NewId() {
-  std::random_device random;
-  return Printf("%08x%08x%08x", random(), random(), random());
-}
+std::string NewId() { return FreshHex(12); }
 
 std::string TraceParent(const HttpRequest& http) {
   const std::string_view given = http.header("traceparent");

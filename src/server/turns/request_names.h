@@ -6,7 +6,8 @@
 #include "http/message.h"
 namespace hearth {
 
-// Unguessable, so that one client cannot name another's reply.
+// 24 hexadecimal digits. Unguessable, so that one client cannot name another's reply, and no count:
+// it does not tell how many others were made.
 std::string NewId();
 
 // Only what the standard says a traceparent is goes on to logs and answers.

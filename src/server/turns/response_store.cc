@@ -4,7 +4,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
@@ -24,11 +23,6 @@ Status Gone(const std::string& id) {
 
 // SQLite's user_version of the file. Another one needs a step from each before it.
 constexpr int64_t kFormat = 1;
-
-int64_t SteadySeconds() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
-}
 
 }  // namespace
 
@@ -67,8 +61,9 @@ struct ResponseStore::Statement {
 };
 
 Result<std::unique_ptr<ResponseStore>> ResponseStore::Open(const std::string& path,
-                                                           const StoreLimits& limits) {
-  std::unique_ptr<ResponseStore> store(new ResponseStore(path, limits));
+                                                           const StoreLimits& limits,
+                                                           ClockFn clocks) {
+  std::unique_ptr<ResponseStore> store(new ResponseStore(path, limits, std::move(clocks)));
   const MutexLock lock(store->mu_);
   HEARTH_TRY(store->Connect());
   HEARTH_TRY(store->Count());
@@ -96,6 +91,8 @@ Status ResponseStore::Connect() {
         " bytes INTEGER NOT NULL, created INTEGER NOT NULL, used INTEGER NOT NULL,"
         " PRIMARY KEY (tenant, id))",
         "CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
+        // Of those who know nothing of it, the ages here are dates.
+        "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, record TEXT NOT NULL)",
         "CREATE INDEX IF NOT EXISTS by_use ON responses (used)",
         "CREATE INDEX IF NOT EXISTS by_tenant ON responses (tenant, used)",
         "CREATE INDEX IF NOT EXISTS by_age ON responses (created)",
@@ -206,22 +203,52 @@ Result<int64_t> ResponseStore::Remove(const char* sql, const std::vector<std::st
   return removed;
 }
 
-// Too old for a clock that can be believed. What was stored under a date yet to come would never
-// be; it counts from today.
-Status ResponseStore::EvictOld(int64_t now_s) {
-  if (!clock_.IsSettled(now_s, SteadySeconds())) return Status();
+Result<int64_t> ResponseStore::OldestDate() {
+  Statement oldest(db_, "SELECT COALESCE(MIN(created), 0) FROM responses");
+  if (oldest.Step() != SQLITE_ROW) return Complain("reading");
+  return oldest.Number(0);
+}
+
+Result<int64_t> ResponseStore::Age() {
+  const ClockReading now = clocks_();
+  if (!age_.IsDue(now)) return age_.Age(now);
+  std::optional<AgeRecord> kept;
+  {
+    Statement read(db_, "SELECT record FROM clock WHERE one = 1");
+    const int step = read.Step();
+    if (step == SQLITE_ROW) kept = AgeRecord::Parse(read.Text(0));
+    if (step != SQLITE_ROW && step != SQLITE_DONE) return Complain("reading");
+  }
+  AgeRecord begun;
+  if (!kept) {
+    HEARTH_ASSIGN(const int64_t oldest_s, OldestDate());
+    begun = AgeRecord::Begin(now, oldest_s);
+  }
+  const AgeRecord record = age_.Sync(now, kept ? *kept : begun);
+  if (!kept || record.IsNews(*kept)) {
+    Statement write(db_, "INSERT OR REPLACE INTO clock VALUES (1, ?1)");
+    write.Bind(record.Write());
+    // On a full disk the age is right all the same, and written when there is room.
+    if (write.Step() != SQLITE_DONE) (void)Complain("dating").ok();
+  }
+  return age_.Age(now);
+}
+
+// What an older version stored under a date yet to come would never be old; it counts from now.
+Status ResponseStore::EvictOld(int64_t age_s) {
+  if (!age_.is_sure()) return Status();
   constexpr int64_t kDay_s = 24 * 3600;
   Statement back(db_, "UPDATE responses SET created = ?1 WHERE created > ?2");
-  back.Bind(now_s);
-  back.Bind(now_s + kDay_s);
+  back.Bind(age_s);
+  back.Bind(age_s + kDay_s);
   if (back.Step() != SQLITE_DONE) return Complain("dating");
   return Remove("DELETE FROM responses WHERE created < ?1 RETURNING bytes, tenant", {},
-                {now_s - limits_.max_age_s})
+                {age_s - limits_.max_age_s})
       .status();
 }
 
-Status ResponseStore::Evict(int64_t now_s) {
-  HEARTH_TRY(EvictOld(now_s));
+Status ResponseStore::Evict(int64_t age_s) {
+  HEARTH_TRY(EvictOld(age_s));
   while (count_ > limits_.max_count || bytes_ > limits_.max_bytes) {
     HEARTH_ASSIGN(const int64_t removed,
                   Remove("DELETE FROM responses WHERE rowid ="
@@ -233,15 +260,15 @@ Status ResponseStore::Evict(int64_t now_s) {
   return Status();
 }
 
-Status ResponseStore::Put(const std::string& tenant, const StoredResponse& response,
-                          int64_t now_s) {
+Status ResponseStore::Put(const std::string& tenant, const StoredResponse& response) {
   const MutexLock lock(mu_);
   const auto put = [&]() HEARTH_REQUIRES(mu_) -> Status {
     HEARTH_TRY(Heal());
+    HEARTH_ASSIGN(const int64_t age_s, Age());
     // A reply that was asked for again is the same reply.
-    HEARTH_ASSIGN(const std::optional<StoredResponse> known, Find(tenant, response.id, now_s));
+    HEARTH_ASSIGN(const std::optional<StoredResponse> known, Find(tenant, response.id, age_s));
     if (known && known->response == response.response) return Status();
-    return Insert(tenant, response, now_s);
+    return Insert(tenant, response, age_s);
   };
   Status status = put();
   if (!status.ok() && is_hurt_) status = put();  // with another connection
@@ -250,7 +277,7 @@ Status ResponseStore::Put(const std::string& tenant, const StoredResponse& respo
 }
 
 Status ResponseStore::Insert(const std::string& tenant, const StoredResponse& response,
-                             int64_t now_s) {
+                             int64_t age_s) {
   const auto bytes = static_cast<int64_t>(response.input.size() + response.response.size());
   if (bytes > limits_.max_bytes) {
     return Error(Code::kExhausted,
@@ -262,52 +289,55 @@ Status ResponseStore::Insert(const std::string& tenant, const StoredResponse& re
        {&tenant, &response.id, &response.previous_id, &response.input, &response.response}) {
     insert.Bind(*text);
   }
-  for (const int64_t number : {bytes, now_s, now_s}) insert.Bind(number);
+  for (const int64_t number : {bytes, age_s, age_s}) insert.Bind(number);
   if (insert.Step() != SQLITE_DONE) return Complain("storing");
   ++count_;
   bytes_ += bytes;
   Holding& holding = holdings_[tenant];
   ++holding.count;
   holding.bytes += bytes;
-  return Evict(now_s);
+  return Evict(age_s);
 }
 
 Result<std::optional<StoredResponse>> ResponseStore::Find(const std::string& tenant,
-                                                          const std::string& id, int64_t now_s) {
+                                                          const std::string& id, int64_t age_s) {
   Statement find(db_,
                  "SELECT previous, input, response, used FROM responses"
                  " WHERE tenant = ?1 AND id = ?2 AND created >= ?3");
   find.Bind(tenant);
   find.Bind(id);
-  find.Bind(now_s - limits_.max_age_s);
+  find.Bind(age_s - limits_.max_age_s);
   const int step = find.Step();
   if (step == SQLITE_DONE) return std::optional<StoredResponse>();
   if (step != SQLITE_ROW) return Complain("reading");
   std::optional<StoredResponse> found({id, find.Text(0), find.Text(1), find.Text(2)});
-  if (now_s - find.Number(3) < limits_.use_precision_s) return found;
+  if (age_s - find.Number(3) < limits_.use_precision_s) return found;
   Statement use(db_, "UPDATE responses SET used = ?3 WHERE tenant = ?1 AND id = ?2");
   use.Bind(tenant);
   use.Bind(id);
-  use.Bind(now_s);
+  use.Bind(age_s);
   if (use.Step() != SQLITE_DONE) return Complain("reading");
   return found;
 }
 
 Result<std::optional<StoredResponse>> ResponseStore::Get(const std::string& tenant,
-                                                         const std::string& id, int64_t now_s) {
+                                                         const std::string& id) {
   const MutexLock lock(mu_);
-  HEARTH_TRY(Heal());
-  Result<std::optional<StoredResponse>> found = Find(tenant, id, now_s);
+  const auto get = [&]() HEARTH_REQUIRES(mu_) -> Result<std::optional<StoredResponse>> {
+    HEARTH_TRY(Heal());
+    HEARTH_ASSIGN(const int64_t age_s, Age());
+    return Find(tenant, id, age_s);
+  };
+  Result<std::optional<StoredResponse>> found = get();
   if (found.ok() || !is_hurt_) return found;
-  HEARTH_TRY(Heal());
-  return Find(tenant, id, now_s);
+  return get();  // with another connection
 }
 
 // Without reading the texts: what is too long is refused before it is held.
-Result<int64_t> ResponseStore::ChainBytes(const std::string& tenant, const std::string& id,
-                                          int64_t now_s) {
+Result<int64_t> ResponseStore::ChainBytes(const std::string& tenant, const std::string& id) {
   const MutexLock lock(mu_);
   HEARTH_TRY(Heal());
+  HEARTH_ASSIGN(const int64_t age_s, Age());
   int64_t bytes = 0;
   int length = 0;
   std::string next = id;
@@ -321,7 +351,7 @@ Result<int64_t> ResponseStore::ChainBytes(const std::string& tenant, const std::
                    " WHERE tenant = ?1 AND id = ?2 AND created >= ?3");
     step.Bind(tenant);
     step.Bind(next);
-    step.Bind(now_s - limits_.max_age_s);
+    step.Bind(age_s - limits_.max_age_s);
     const int found = step.Step();
     if (found == SQLITE_DONE) return Gone(next);
     if (found != SQLITE_ROW) return Complain("reading");
@@ -332,8 +362,8 @@ Result<int64_t> ResponseStore::ChainBytes(const std::string& tenant, const std::
 }
 
 Result<std::vector<StoredResponse>> ResponseStore::Chain(const std::string& tenant,
-                                                         const std::string& id, int64_t now_s) {
-  HEARTH_ASSIGN(const int64_t bytes, ChainBytes(tenant, id, now_s));
+                                                         const std::string& id) {
+  HEARTH_ASSIGN(const int64_t bytes, ChainBytes(tenant, id));
   if (bytes > limits_.max_chain_bytes) {
     return Error(Code::kInvalid,
                  "previous_response_id: the responses that this one builds on have %lld bytes; the "
@@ -342,7 +372,7 @@ Result<std::vector<StoredResponse>> ResponseStore::Chain(const std::string& tena
   }
   std::vector<StoredResponse> chain;
   for (std::string next = id; !next.empty(); next = chain.back().previous_id) {
-    HEARTH_ASSIGN(std::optional<StoredResponse> found, Get(tenant, next, now_s));
+    HEARTH_ASSIGN(std::optional<StoredResponse> found, Get(tenant, next));
     if (!found) return Gone(next);
     chain.push_back(*std::move(found));
   }

@@ -10,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/age_clock.h"
+#include "base/clocks.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "server/access/encrypted_text.h"
-#include "server/turns/clock_watch.h"
 struct sqlite3;
 namespace hearth {
 
@@ -28,9 +29,6 @@ struct StoreLimits {
   // How exactly it is known when a response was last used. Writing that down writes the whole
   // response again, which must not be had for every request.
   int64_t use_precision_s = 60;
-  // Nothing is deleted for its age until the clock went evenly for this long: what a wrong date
-  // would have deleted is back when the date is (an hour: time daemons need minutes).
-  int64_t settle_s = 3600;
 };
 
 struct StoreCounts {
@@ -45,25 +43,25 @@ struct StoredResponse {
 };
 
 // Beyond a bound something of whoever holds most goes: what that key did not use for the longest
-// time. So no key can push out what another keeps, as long as it keeps less itself. Thread: any.
+// time. So no key can push out what another keeps, as long as it keeps less itself. Ages go by a
+// clock that cannot jump (base/age_clock.h): a wrong date neither hides nor deletes. Thread: any.
 class ResponseStore {
  public:
   // An empty path keeps everything in memory, for as long as the process runs. The file, and what
   // SQLite makes beside it, is its owner's alone. kUnsupported: a newer version made it; it is left
   // as it is.
   static Result<std::unique_ptr<ResponseStore>> Open(const std::string& path,
-                                                     const StoreLimits& limits = {});
+                                                     const StoreLimits& limits = {},
+                                                     ClockFn clocks = ReadClocks);
   ~ResponseStore();
 
-  Status Put(const std::string& tenant, const StoredResponse& response, int64_t now_s);
+  Status Put(const std::string& tenant, const StoredResponse& response);
   // Nothing when there is none, when it is too old, and when it is another tenant's: who asks
   // cannot tell which.
-  Result<std::optional<StoredResponse>> Get(const std::string& tenant, const std::string& id,
-                                            int64_t now_s);
+  Result<std::optional<StoredResponse>> Get(const std::string& tenant, const std::string& id);
   // The response and those before it, the first one first. kNotFound when one of them is gone;
   // kExhausted or kInvalid when they are too many or too long. Others may use the store in between.
-  Result<std::vector<StoredResponse>> Chain(const std::string& tenant, const std::string& id,
-                                            int64_t now_s);
+  Result<std::vector<StoredResponse>> Chain(const std::string& tenant, const std::string& id);
   // Whether there was one.
   Result<bool> Delete(const std::string& tenant, const std::string& id);
   StoreCounts counts() const;
@@ -74,8 +72,11 @@ class ResponseStore {
 
  private:
   struct Statement;
-  ResponseStore(std::string path, const StoreLimits& limits)
-      : path_(std::move(path)), limits_(limits), clock_(limits.settle_s) {}
+  ResponseStore(std::string path, const StoreLimits& limits, ClockFn clocks)
+      : path_(std::move(path)), limits_(limits), clocks_(std::move(clocks)) {}
+  // What passed for the store, in seconds.
+  Result<int64_t> Age() HEARTH_REQUIRES(mu_);
+  Result<int64_t> OldestDate() HEARTH_REQUIRES(mu_);
   Status Connect() HEARTH_REQUIRES(mu_);
   Status Heal() HEARTH_REQUIRES(mu_);
   Status Complain(const char* doing) HEARTH_REQUIRES(mu_);
@@ -83,15 +84,14 @@ class ResponseStore {
   Status CheckFormat() HEARTH_REQUIRES(mu_);
   Status Count() HEARTH_REQUIRES(mu_);
   Status ReadCipherKey() HEARTH_REQUIRES(mu_);
-  Status Insert(const std::string& tenant, const StoredResponse& response, int64_t now_s)
+  Status Insert(const std::string& tenant, const StoredResponse& response, int64_t age_s)
       HEARTH_REQUIRES(mu_);
-  Status Evict(int64_t now_s) HEARTH_REQUIRES(mu_);
+  Status Evict(int64_t age_s) HEARTH_REQUIRES(mu_);
   std::string Greediest() const HEARTH_REQUIRES(mu_);
-  Result<int64_t> ChainBytes(const std::string& tenant, const std::string& id, int64_t now_s)
-      HEARTH_EXCLUDES(mu_);
-  Status EvictOld(int64_t now_s) HEARTH_REQUIRES(mu_);
+  Result<int64_t> ChainBytes(const std::string& tenant, const std::string& id) HEARTH_EXCLUDES(mu_);
+  Status EvictOld(int64_t age_s) HEARTH_REQUIRES(mu_);
   Result<std::optional<StoredResponse>> Find(const std::string& tenant, const std::string& id,
-                                             int64_t now_s) HEARTH_REQUIRES(mu_);
+                                             int64_t age_s) HEARTH_REQUIRES(mu_);
   Result<int64_t> Remove(const char* sql, const std::vector<std::string>& texts,
                          const std::vector<int64_t>& numbers) HEARTH_REQUIRES(mu_);
 
@@ -100,7 +100,8 @@ class ResponseStore {
   sqlite3* db_ HEARTH_GUARDED_BY(mu_) = nullptr;
   bool is_hurt_ HEARTH_GUARDED_BY(mu_) = false;  // and should be opened again
   const StoreLimits limits_;
-  ClockWatch clock_ HEARTH_GUARDED_BY(mu_);
+  const ClockFn clocks_;
+  AgeClock age_ HEARTH_GUARDED_BY(mu_);
   CipherKey cipher_key_{};  // fixed by Open
   struct Holding {
     int64_t count = 0, bytes = 0;

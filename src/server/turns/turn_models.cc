@@ -4,22 +4,10 @@
 
 #include "server/turns/session_key.h"
 #include "server/turns/turn_service_impl.h"
+#include "server/turns/why_ended.h"
 #include "server/turns/within_memory.h"
 
 namespace hearth {
-namespace {
-
-ApiError ClientLeft() {
-  ApiError error;
-  error.status = 499;  // nobody reads it: for logs, in the number that nginx made known
-  error.type = "server_error";
-  error.code = NameOf(Finish::kCancelled);
-  error.message = "the client disconnected";
-  return error;
-}
-
-}  // namespace
-
 TurnService::Impl::Patience TurnService::Impl::PatienceOf(
     const std::shared_ptr<Reading>& reading) const {
   Patience out;
@@ -63,18 +51,21 @@ ApiStatus TurnService::Impl::BeginWait(const std::shared_ptr<Arrival>& arrival,
     const MutexLock lock(mu);
     waiting.push_back(arrival);
   }
-  const auto leave = [weak = weak_from_this(), left = std::weak_ptr<Arrival>(arrival)] {
+  const auto leave = [weak = weak_from_this(),
+                      left = std::weak_ptr<Arrival>(arrival)](const ApiError& why) {
     const auto self = weak.lock();
     const auto gone = left.lock();
     if (self == nullptr || gone == nullptr || !gone->wait->Take()) return;
     self->source.Forget(gone->wait->ticket());
-    self->Refuse(*gone, ClientLeft());
+    self->Refuse(*gone, why);
   };
   const ApiStatus begun = WithinMemory([&]() -> ApiStatus {
     if (is_detached) wait->Queue();
     // One that outlives its connection ends with this alone.
-    if (is_detached && arrival->account != nullptr) arrival->account->OnCut(leave);
-    arrival->reply->OnGone(leave);
+    if (is_detached && arrival->account != nullptr) {
+      arrival->account->OnCut([leave] { leave(CutForMemory()); });
+    }
+    arrival->reply->OnGone([leave] { leave(ClientLeft()); });
     return {};
   });
   // Refused, it is nobody else's to answer; unless somebody has.
@@ -157,7 +148,7 @@ ApiStatus TurnService::Impl::Answer(const std::shared_ptr<Arrival>& arrival,
   }
   const Json* name = body.Find("model");
   const bool is_named = name != nullptr && name->string() != nullptr;
-  const ModelAsk ask{is_named ? *name->string() : ""};
+  const ModelAsk ask{is_named ? *name->string() : "", {}, arrival->client};
   return WithModel(arrival, ask, {},
                    [arrival, send, &service, answer = route.model_answer,
                     body = std::make_shared<Json>(std::move(body))](const HeldModel& held) {

@@ -8,13 +8,14 @@
 #include <ctime>
 #include <utility>
 
-#include "base/mix.h"
+#include "base/fresh_random.h"
 #include "server/access/request_digest.h"
 #include "server/turns/turn_service_impl.h"
 
 namespace hearth {
 namespace {
 
+constexpr const char* kLastEvent = "Last-Event-ID";
 constexpr size_t kMaxKeyBytes = 255;  // of an Idempotency-Key
 // Of a request that is noted whole; longer ones are asked for again by who has them.
 constexpr size_t kMaxNotedBody = size_t{256} << 10;
@@ -80,7 +81,7 @@ ApiStatus TurnService::Impl::FindOrigin(const Arrival& arrival, const Json& body
                                         Reading& reading) {
   reading.origin.id = arrival.id;
   reading.origin.created_s = std::time(nullptr);
-  reading.origin.seed = nonce ^ (++counter * kGoldenRatio);
+  reading.origin.seed = FreshNumber();
   const std::string_view last_event = arrival.http.header("last-event-id");
   const std::string_view key = arrival.http.header("idempotency-key");
   if (!reading.read.turn.streams && last_event.empty() && key.empty()) return {};
@@ -91,33 +92,35 @@ ApiStatus TurnService::Impl::FindOrigin(const Arrival& arrival, const Json& body
   };
   reading.has_name = named_paths.contains(arrival.http.path) && says("stream", true) &&
                      !says("store", false) && arrival.http.body.size() <= kMaxNotedBody;
+  // An EventSource asks for a path, and for the rest of that by the header.
   if (!last_event.empty()) return FindStream(arrival, last_event, reading);
+  if (arrival.resumes) return GoOnAfter(*arrival.resumes, reading);
   if (!key.empty()) return FindKey(arrival, key, reading);
   return {};
 }
 
 ApiStatus TurnService::Impl::FindStream(const Arrival& arrival, std::string_view last_event,
                                         Reading& reading) const {
-  constexpr const char* kHeader = "Last-Event-ID";
   if (!reading.read.turn.streams) {
-    return Refusal(400, "not_a_stream", kHeader,
+    return Refusal(400, "not_a_stream", kLastEvent,
                    "Last-Event-ID resumes a stream, and this request asks for none; set \"stream\" "
                    "to true");
   }
-  std::optional<EventId> id = ReadEventId(last_event);
-  const auto origin = id ? origins.Open(id->sealed, arrival.http.key_id) : std::nullopt;
-  if (!origin) {
-    return Refusal(400, "invalid_event_id", kHeader,
-                   "Last-Event-ID is not the id of an event that this server sent to this key; "
-                   "after a restart that takes --cache-dir or --cache-key");
-  }
-  if (origin->request != reading.origin.request) {
-    return Refusal(409, "request_mismatch", kHeader,
+  const auto id = ReadEventId(last_event, event_seal, arrival.http.key_id);
+  if (id) return GoOnAfter(*id, reading);
+  return Refusal(400, "invalid_event_id", kLastEvent,
+                 "Last-Event-ID is not the id of an event that this server sent to this key; "
+                 "after a restart that takes --cache-dir or --cache-key");
+}
+
+ApiStatus TurnService::Impl::GoOnAfter(const EventId& id, Reading& reading) {
+  if (id.origin.request != reading.origin.request) {
+    return Refusal(409, "request_mismatch", kLastEvent,
                    "Last-Event-ID is of the reply to another request: send the same body to the "
                    "same path to resume it");
   }
-  reading.origin = *origin;
-  reading.seen = std::move(id->cursor);
+  reading.origin = id.origin;
+  reading.seen = id.cursor;
   reading.again = TurnOutcome::Again::kResumed;
   return {};
 }
@@ -133,11 +136,10 @@ ApiStatus TurnService::Impl::FindKey(const Arrival& arrival, std::string_view ke
   }
   reading.key_name = JournalName("key", arrival.client, key);
   // Noted at once, without its basis: of two requests that come together the second is the same.
-  const std::string& tenant = arrival.http.key_id;
-  const std::string own = origins.Seal(reading.origin, tenant);
+  const std::string own = AsBytes(reading.origin);
   const std::string noted =
       journal->GetOrPut(arrival.client, reading.key_name, own, std::time(nullptr));
-  const auto origin = noted == own ? std::nullopt : origins.Open(noted, tenant);
+  const auto origin = noted == own ? std::nullopt : ReplyOriginFrom(noted);
   if (!origin) return {};  // new, or nothing that can be used
   if (origin->request != reading.origin.request) {
     return Refusal(422, "idempotency_key_reused", kHeader,
@@ -163,19 +165,20 @@ ApiStatus TurnService::Impl::SettleOrigin(const Arrival& arrival, const ServedMo
   const bool is_again = reading.again != TurnOutcome::Again::kNo;
   if (is_again && origin.basis != 0 && origin.basis != basis) {
     const bool is_resumed = reading.again == TurnOutcome::Again::kResumed;
-    return AnotherServer(is_resumed ? "Last-Event-ID" : "Idempotency-Key");
+    return AnotherServer(is_resumed ? kLastEvent : "Idempotency-Key");
   }
-  const std::string& tenant = arrival.http.key_id;
   const bool is_new = origin.basis == 0;
   origin.basis = basis;
-  if (turn.streams) reading.event_seal = origins.Seal(origin, tenant);
+  if (turn.streams) {
+    reading.event_names =
+        std::make_shared<const EventNames>(event_seal, origin, arrival.http.key_id);
+  }
   if (is_new && !reading.key_name.empty()) {
-    journal->Put(arrival.client, reading.key_name, origins.Seal(origin, tenant),
-                 std::time(nullptr));
+    journal->Put(arrival.client, reading.key_name, AsBytes(origin), std::time(nullptr));
   }
   if (is_new && reading.has_name) {
     journal->Put(arrival.client, RequestName(arrival.http, origin.id),
-                 reading.event_seal + arrival.http.body, std::time(nullptr));
+                 AsBytes(origin) + arrival.http.body, std::time(nullptr));
   }
   if (!is_again) return {};
   if (const auto bytes = journal->Get(ReplyName(arrival.http, origin), std::time(nullptr))) {
@@ -189,7 +192,7 @@ ApiStatus TurnService::Impl::SettleOrigin(const Arrival& arrival, const ServedMo
 ReplyFacts TurnService::Impl::FactsOf(const Reading& reading, const std::string& model,
                                       const std::string& fingerprint) {
   ReplyFacts facts{reading.origin.id, model, fingerprint, reading.origin.created_s, 0, {}};
-  facts.event_seal = reading.event_seal;
+  facts.event_names = reading.event_names;
   facts.seen = reading.seen;
   return facts;
 }
@@ -204,12 +207,12 @@ bool TurnService::Impl::Rejoined(const Arrival& arrival, const Reading& reading)
 void TurnService::Impl::GoOnFrom(const Arrival& arrival, const ServedModel& model,
                                  const Reading& reading, std::vector<Request>& requests,
                                  Exchange::Form& form) const {
-  form.event_seal = reading.event_seal;
+  form.event_names = reading.event_names;
   form.seen = reading.seen;
   form.again = reading.again;
   const TurnRequest& turn = reading.read.turn;
   const bool is_one = requests.size() == 1 && turn.num_choices == 1 && !turn.prompt_only;
-  if (!is_one || (reading.event_seal.empty() && reading.key_name.empty())) return;
+  if (!is_one || (reading.event_names == nullptr && reading.key_name.empty())) return;
   Request& request = requests.front();
   std::vector<Token> said = reading.so_far.tokens;
   if (!said.empty()) said.pop_back();
@@ -248,33 +251,37 @@ void TurnService::Impl::NoteNamedPaths(const std::vector<DialectRoute>& routes) 
   }
 }
 
-std::optional<HttpRequest> TurnService::Impl::RequestFor(const HttpRequest& http) const {
+std::optional<TurnService::Impl::NamedReply> TurnService::Impl::NamedBy(
+    const HttpRequest& http) const {
   if (http.method != "GET" || http.path_captures.size() != 1) return std::nullopt;
   if (http.query.find("stream=true") == std::string::npos) return std::nullopt;
   const std::optional<int64_t> before = EventsBefore(http.query);
   const std::string& name = http.path_captures[0];
   const size_t slash = http.path.rfind('/');
   if (!before || slash == std::string::npos) return std::nullopt;
-  HttpRequest out = http;
+  NamedReply named{http, {}};
+  HttpRequest& out = named.request;
   out.path.resize(slash);
   const size_t id = name.find('_');
   if (!named_paths.contains(out.path) || id == std::string::npos) return std::nullopt;
   auto noted = journal->Get(RequestName(http, name.substr(id + 1)), std::time(nullptr));
-  if (!noted || noted->size() <= OriginSeal::kSealedBytes) return std::nullopt;
-  const std::string sealed = noted->substr(0, OriginSeal::kSealedBytes);
-  if (!origins.Open(sealed, http.key_id)) return std::nullopt;
+  if (!noted || noted->size() <= kOriginBytes) return std::nullopt;
+  auto origin = ReplyOriginFrom(std::string_view(*noted).substr(0, kOriginBytes));
+  if (!origin) return std::nullopt;
+  named.resumes.origin = *std::move(origin);
+  named.resumes.cursor.num_whole = *before;
   out.method = "POST";
   out.query.clear();
   out.path_captures.clear();
-  out.body = noted->substr(OriginSeal::kSealedBytes);
-  out.headers.push_back({"last-event-id", sealed + "." + std::to_string(*before)});
-  return out;
+  out.body = noted->substr(kOriginBytes);
+  return named;
 }
 
-ApiStatus TurnService::Impl::StartNamed(const Arrival& arrival, HttpRequest request) {
-  const std::span<const Field> fields = named_paths.at(request.path);
-  const auto turn = Admit(std::move(request), arrival.reply, arrival.dialect, fields);
+ApiStatus TurnService::Impl::StartNamed(const Arrival& arrival, NamedReply named) {
+  const std::span<const Field> fields = named_paths.at(named.request.path);
+  const auto turn = Admit(std::move(named.request), arrival.reply, arrival.dialect, fields);
   if (turn == nullptr) return {};  // and told so
+  turn->resumes = std::move(named.resumes);
   const ApiStatus status = Start(turn);
   if (!status.ok()) Refuse(*turn, status.error());
   return {};

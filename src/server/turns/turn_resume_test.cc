@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "testing/old_seeds.h"
 #include "testing/service_rig.h"
 
 namespace hearth {
@@ -58,7 +60,7 @@ class TurnResumeTest : public testing::ServiceRig {
  protected:
   void Begin(ServiceOptions options = {}) {
     options.observer = &heard_;
-    options.origin_key = key_;
+    options.secrets.emplace(secrets_);
     if (options.journal == nullptr) options.journal = journal_;
     Start(0, options);
   }
@@ -79,9 +81,11 @@ class TurnResumeTest : public testing::ServiceRig {
     return client;
   }
   std::shared_ptr<StringClient> GetEvents(const std::string& id, const std::string& query,
-                                          const std::string& key = "") {
+                                          const std::string& key = "",
+                                          const std::string& last_event = "") {
     auto client = std::make_shared<StringClient>();
     HttpRequest request;
+    if (!last_event.empty()) request.headers.push_back({"last-event-id", last_event});
     request.method = "GET";
     request.path = "/v1/responses/" + id;
     request.query = query;
@@ -97,6 +101,11 @@ class TurnResumeTest : public testing::ServiceRig {
     const auto client = Ask(asked, header, value);
     EXPECT_EQ(client->status(), 200) << client->bytes();
     return EventsOf(client->bytes());
+  }
+  EventId Read(const std::string& id, const std::string& key = "") const {
+    const auto read = ReadEventId(id, seal_, key);
+    EXPECT_TRUE(read.has_value()) << id;
+    return read.value_or(EventId());
   }
   // Replies are drawn, and one may end at its first token: asks until there is something to resume.
   std::vector<std::string> LongEvents(const Asked& asked) {
@@ -115,7 +124,7 @@ class TurnResumeTest : public testing::ServiceRig {
         ASSERT_NE(id, "") << whole[i];
         // Before the first token nobody knows yet what the cache had of the prompt, and the second
         // time it has more: the numbers of usage are then others.
-        if (std::ranges::count(id, '.') < 2 && !has_journal_) continue;
+        if (Read(id).cursor.num_cached < 0 && !has_journal_) continue;
         const std::vector<std::string> rest = Events(asked, "last-event-id", id);
         EXPECT_EQ(rest, std::vector(whole.begin() + static_cast<int>(i) + 1, whole.end()))
             << asked.path << " after " << i;
@@ -139,7 +148,8 @@ class TurnResumeTest : public testing::ServiceRig {
 
   bool has_journal_ = true;
   const std::shared_ptr<ReplyJournal> journal_ = std::make_shared<ReplyJournal>();
-  const CipherKey key_ = NewCipherKey();
+  const Secrets secrets_ = Secrets::Fresh();
+  const SivSeal seal_{secrets_.For<64>(Purpose::kEventIds)};
   Heard heard_;
 };
 
@@ -202,12 +212,54 @@ TEST_F(TurnResumeTest, RefusesWhatItCannotSplice) {
   ExpectRefused(*Ask(kAsks[0], "last-event-id", "17"), 400, "invalid_event_id");
   ExpectRefused(*Ask(kAsks[0], "last-event-id", std::string(100'000, 'A')), 400,
                 "invalid_event_id");
-  std::string forged = id;
-  forged[5] = forged[5] == 'A' ? 'B' : 'A';
-  ExpectRefused(*Ask(kAsks[0], "last-event-id", forged), 400, "invalid_event_id");
+  for (size_t i = 0; i < id.size(); i += 7) {
+    std::string forged = id;
+    forged[i] = forged[i] == 'A' ? 'B' : 'A';
+    ExpectRefused(*Ask(kAsks[0], "last-event-id", forged), 400, "invalid_event_id");
+  }
+  // As earlier versions wrote counts, which could be changed.
+  for (const char* counts : {".2", ".1", ".2.2147483647", ".2-1"}) {
+    ExpectRefused(*Ask(kAsks[0], "last-event-id", id + counts), 400, "invalid_event_id");
+  }
   const Asked whole{"/v1/completions", R"({"prompt": "hi", "max_tokens": 3})"};
   ExpectRefused(*Ask(whole, "last-event-id", id), 400, "not_a_stream");
   ExpectRefused(*Ask(kAsks[3], "last-event-id", id), 409, "another request");
+}
+
+// The published attack, on what two keys really get: ids, and the seeds in them.
+TEST_F(TurnResumeTest, NoSeedFollowsFromAnother) {
+  Begin();
+  const testing::SeedAttack attack(10'000, 4);
+  std::set<uint64_t> seeds;
+  std::string id_before;
+  uint64_t seed_before = 0;
+  constexpr int kStreams = 40;
+  for (int i = 0; i < kStreams; ++i) {
+    const std::string key = i % 2 == 0 ? "anna" : "bert";
+    const std::string id = IdOf(EventsOf(Ask(kAsks[0], "", "", key)->bytes()).at(0));
+    const uint64_t seed = Read(id, key).origin.seed;
+    seeds.insert(seed);
+    EXPECT_FALSE(attack.Solve(seed_before, seed)) << i;
+    EXPECT_TRUE(attack.SolveAnywhere(id_before, id).empty()) << i;
+    seed_before = seed;
+    id_before = id;
+  }
+  EXPECT_EQ(seeds.size(), static_cast<size_t>(kStreams));
+}
+
+// Those who share every secret do not share seeds.
+TEST_F(TurnResumeTest, NoProcessRepeatsTheSeedsOfAnother) {
+  std::set<uint64_t> seeds;
+  constexpr int kProcesses = 4, kStreams = 5;
+  for (int process = 0; process < kProcesses; ++process) {
+    service_.reset();
+    router_ = Router();
+    Begin();
+    for (int i = 0; i < kStreams; ++i) {
+      seeds.insert(Read(IdOf(Events(kAsks[0]).at(0))).origin.seed);
+    }
+  }
+  EXPECT_EQ(seeds.size(), static_cast<size_t>(kProcesses * kStreams));
 }
 
 TEST_F(TurnResumeTest, RefusesWhenItWouldSaySomethingElse) {
@@ -275,6 +327,10 @@ TEST_F(TurnResumeTest, AResponseIsFoundByItsName) {
     EXPECT_EQ(client->status(), 200) << client->bytes();
     EXPECT_EQ(EventsOf(client->bytes()), std::vector(whole.begin() + after + 1, whole.end()));
   }
+  // An EventSource keeps the path that it was given, and names the last event that it has.
+  const auto client = GetEvents(id, "stream=true&starting_after=0", "", IdOf(whole[4]));
+  EXPECT_EQ(EventsOf(client->bytes()), std::vector(whole.begin() + 5, whole.end()));
+  ExpectRefused(*GetEvents(id, "stream=true", "", "17"), 400, "invalid_event_id");
   EXPECT_EQ(GetEvents(id, "stream=true&starting_after=x")->status(), 400);
   EXPECT_EQ(GetEvents(id, "stream=true", "anna")->status(), 404);
   EXPECT_EQ(GetEvents("resp_000000000000000000000000", "stream=true")->status(), 404);

@@ -148,7 +148,7 @@ ApiStatus TurnService::Impl::ReadNow(Arrival& arrival,
     HEARTH_TRY(CheckPresent(*arrival.reply));
     std::shared_ptr<Flight> flight;
     if (options.flights != nullptr) {
-      flight = options.flights->Begin(arrival.http.path, arrival.http.body);
+      flight = options.flights->Begin(arrival.http.key_id, arrival.http.path, arrival.http.body);
       if (flight == nullptr) return EndedProcesses();
       arrival.flight = flight;
     }
@@ -285,7 +285,7 @@ ApiStatus TurnService::Impl::Start(const std::shared_ptr<Arrival>& arrival) {
   }
   if (Rejoined(*arrival, *reading)) return {};
   return WithModel(
-      arrival, {turn.model, turn.keep_alive_s}, PatienceOf(reading),
+      arrival, {turn.model, turn.keep_alive_s, arrival->client}, PatienceOf(reading),
       [this, arrival, reading](const HeldModel& held) { return Run(*arrival, *reading, held); });
 }
 
@@ -386,8 +386,8 @@ void TurnService::AddRoutes(Router& router, const std::shared_ptr<const Dialect>
         const auto arrival = impl_->NewArrival(std::move(http), std::move(reply), dialect, {});
         impl_->Read(arrival, [this, arrival, slow]() -> ApiStatus {
           const StageClock clock(arrival->account.get(), Stage::kStore);
-          if (auto request = impl_->RequestFor(arrival->http)) {
-            return impl_->StartNamed(*arrival, *std::move(request));
+          if (auto named = impl_->NamedBy(arrival->http)) {
+            return impl_->StartNamed(*arrival, *std::move(named));
           }
           slow(arrival->http, arrival->reply);
           return {};

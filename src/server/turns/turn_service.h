@@ -13,7 +13,7 @@
 
 #include "engine/engine.h"
 #include "http/router.h"
-#include "server/access/encrypted_text.h"
+#include "server/access/secrets.h"
 #include "server/turns/dialect.h"
 #include "server/turns/exchange.h"
 #include "server/turns/flights.h"
@@ -38,9 +38,9 @@ struct ServiceOptions {
   FlightBook* flights = nullptr;   // outlives the service; may be null
   Neutralise neutralise = Neutralise::kHeaders;
   UnknownFields unknown_fields = UnknownFields::kRefuse;
-  uint64_t domain_secret = 0;  // of those who share a cache beyond this process; 0: made here
-  // For the ids of events: who has the same resumes each other's streams. None: made here.
-  std::optional<CipherKey> origin_key = {};
+  // Servers with the same resume each other's streams and share what is cached beyond a process.
+  // None: made here.
+  std::optional<Secrets> secrets = {};
   std::shared_ptr<ReplyJournal> journal = nullptr;  // null: one in memory
   int overload_status = 429;  // of requests that a full server refuses; see overload.h
 };

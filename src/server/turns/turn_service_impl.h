@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind turn_service.h, for the files that it is written in.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,7 +15,10 @@
 
 #include "base/mutex.h"
 #include "server/access/account.h"
+#include "server/access/encrypted_text.h"
 #include "server/access/reply_origin.h"
+#include "server/access/secrets.h"
+#include "server/access/siv_seal.h"
 #include "server/turns/flights.h"
 #include "server/turns/model_wait.h"
 #include "server/turns/turn_service.h"
@@ -32,12 +33,11 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
         body_limits{.max_bytes = o.max_body_bytes, .max_depth = 64, .max_values = 200'000},
         readers({.max_queued = o.max_unread}),
         writers({.num_threads = num_writers, .max_queued = o.max_unread}),
-        origins(o.origin_key ? *o.origin_key : NewCipherKey()),
+        secrets(o.secrets ? *o.secrets : Secrets::Fresh()),
+        event_seal(secrets.For<64>(Purpose::kEventIds)),
+        domain_secret(secrets.For(Purpose::kCacheDomains)),
         journal(o.journal),
         house{writers, o.observer, o.ping_every} {
-    std::random_device random;
-    nonce = (uint64_t{random()} << 32) | random();
-    domain_secret = o.domain_secret != 0 ? o.domain_secret : nonce;
     if (journal == nullptr) journal = std::make_shared<ReplyJournal>();
     pinger = std::thread([this] { PingAll(); });
   }
@@ -58,6 +58,8 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
     std::shared_ptr<RequestAccount> account = nullptr;  // who pays; null: nobody counts
     std::shared_ptr<ModelWait> wait = nullptr;          // its model had to be waited for
     std::string session_key = {};                       // see session_key.h; told in its answer
+    // Of which reply it asks for the rest, when its path said so.
+    std::optional<EventId> resumes = {};
   };
   // What was read of a request, until its model is there.
   struct Reading {
@@ -65,11 +67,11 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
     std::vector<std::string> ignored;
     ReplyOrigin origin;  // of the reply: a new one, or that of the one which is asked for again
     TurnOutcome::Again again = TurnOutcome::Again::kNo;
-    EventCursor seen;             // kResumed: what the client has
-    std::string key_name = {};    // of its Idempotency-Key in the journal; empty: it has none
-    JournalRecord so_far = {};    // of a reply that is asked for again
-    std::string event_seal = {};  // for its events' ids
-    bool has_name = false;        // its events may be asked for by its name
+    EventCursor seen;           // kResumed: what the client has
+    std::string key_name = {};  // of its Idempotency-Key in the journal; empty: it has none
+    JournalRecord so_far = {};  // of a reply that is asked for again
+    std::shared_ptr<const EventNames> event_names = nullptr;
+    bool has_name = false;  // its events may be asked for by its name
   };
   // What happens to a request while its model is loaded.
   struct Patience {
@@ -114,14 +116,19 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
   // Which reply it is: a new one, the rest of one (Last-Event-ID), or one again (Idempotency-Key).
   ApiStatus FindOrigin(const Arrival& arrival, const Json& body, Reading& reading);
   ApiStatus FindStream(const Arrival& arrival, std::string_view last_event, Reading& reading) const;
+  static ApiStatus GoOnAfter(const EventId& id, Reading& reading);
   ApiStatus FindKey(const Arrival& arrival, std::string_view key, Reading& reading);
   // The reply follows from its origin, this model and these prompts, or is refused.
   ApiStatus SettleOrigin(const Arrival& arrival, const ServedModel& model,
                          const std::vector<std::vector<Token>>& prompts, Reading& reading) const;
   // The events of a reply by its name, `GET PATH/ID?stream=true&starting_after=N`, when the journal
-  // has its request: then this is the request that asks for them. Else nothing.
-  std::optional<HttpRequest> RequestFor(const HttpRequest& http) const;
-  ApiStatus StartNamed(const Arrival& arrival, HttpRequest request);
+  // has its request: then this is that request, and what its client has. Else nothing.
+  struct NamedReply {
+    HttpRequest request;
+    EventId resumes;
+  };
+  std::optional<NamedReply> NamedBy(const HttpRequest& http) const;
+  ApiStatus StartNamed(const Arrival& arrival, NamedReply named);
   void NoteNamedPaths(const std::vector<DialectRoute>& routes);
   // One that goes on without its client is there already, waiting for its model perhaps: then the
   // client follows it.
@@ -150,11 +157,11 @@ struct TurnService::Impl : std::enable_shared_from_this<TurnService::Impl> {
   ModelSource& source;
   const ServiceOptions options;
   const JsonLimits body_limits;
-  uint64_t nonce = 0, domain_secret = 0;
-  std::atomic<uint64_t> counter{0};
   Readers readers;
   Workers writers;
-  const OriginSeal origins;
+  const Secrets secrets;
+  const SivSeal event_seal;
+  const CipherKey domain_secret;
   std::shared_ptr<ReplyJournal> journal;
   const ExchangeHouse house;
   mutable Mutex mu;

@@ -150,7 +150,9 @@ class TestBook : public FlightBook {
     TestBook& book_;
     std::atomic<bool> has_landed_{false};
   };
-  std::unique_ptr<Flight> Begin(std::string_view path, std::string_view body) override {
+  std::unique_ptr<Flight> Begin(std::string_view owner, std::string_view path,
+                                std::string_view body) override {
+    EXPECT_EQ(owner, "");  // there are no keys here
     EXPECT_EQ(path, "/v1/chat/completions");
     if (body.find("poison") != std::string_view::npos) return nullptr;
     return std::make_unique<TestFlight>(*this);

@@ -17,7 +17,8 @@ using enum FieldUse;
 
 // Clients ask for it to know which fields they may send: the version of Ollama whose API this is.
 constexpr const char* kApiVersion = "0.13.0";
-// For models that stay for as long as the server runs, or until somebody needs their room.
+// For models that stay for as long as the server runs, or until somebody needs their room; and
+// where the time would tell when others used them last.
 constexpr const char* kNever = "9999-12-31T23:59:59Z";
 
 constexpr Field kShowFields[] = {
@@ -87,18 +88,18 @@ ApiResult<Json> Tags(const TurnService& service, const Json&, const HttpRequest&
   return Json(JsonObject{{"models", std::move(cards)}});
 }
 
-std::string ExpiresAt(const ModelListing& listing) {
-  if (!listing.expires_in_s) return kNever;
+std::string ExpiresAt(const ModelListing& listing, const HttpRequest& http) {
+  if (!listing.expires_in_s || !SeesOthers(http)) return kNever;
   const auto in = std::chrono::milliseconds(static_cast<int64_t>(*listing.expires_in_s * 1000));
   return Rfc3339(std::chrono::system_clock::now() + in);
 }
 
-ApiResult<Json> Running(const TurnService& service, const Json&, const HttpRequest&) {
+ApiResult<Json> Running(const TurnService& service, const Json&, const HttpRequest& http) {
   JsonArray cards;
   for (const ModelListing& listing : service.models()) {
     if (!listing.is_loaded() || listing.known == nullptr) continue;
     JsonObject card = CardOf(listing);
-    card.push_back({"expires_at", ExpiresAt(listing)});
+    card.push_back({"expires_at", ExpiresAt(listing, http)});
     card.push_back({"size_vram", 0});
     card.push_back({"context_length", listing.known->max_context});
     cards.push_back(std::move(card));

@@ -2,7 +2,6 @@
 #include "server/dialects/responses/responses_dialect.h"
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -67,7 +66,7 @@ ApiResult<JsonArray> StoredItems(const std::string& text, const char* member) {
 
 ApiResult<JsonArray> ItemsUpTo(ResponseStore& store, const std::string& tenant,
                                const std::string& id) {
-  Result<std::vector<StoredResponse>> chain = store.Chain(tenant, id, std::time(nullptr));
+  Result<std::vector<StoredResponse>> chain = store.Chain(tenant, id);
   if (!chain.ok()) {
     if (chain.status().code() != Code::kNotFound) return FromStatus(chain.status());
     ApiError error = NotFound("previous_response_id", id);
@@ -114,18 +113,20 @@ std::unique_ptr<ReplyWriter> NewWriter(const std::shared_ptr<ResponsesState>& st
   TellSampling(request.sampling, form.echo);
   if (notes->stores) {
     form.keep = [state, notes](const std::string& id, const std::string& response) {
-      return state->store.Put(notes->tenant, {id, notes->previous_id, notes->input, response},
-                              std::time(nullptr));
+      return state->store.Put(notes->tenant, {id, notes->previous_id, notes->input, response});
     };
   }
   if (const auto job = state->background->Find(notes->tenant, "resp_" + facts.id)) {
-    form.watch = [job, seal = facts.event_seal](const Json& event, const std::string& bytes) {
+    form.watch = [job, names = facts.event_names](const Json& event, const std::string& bytes) {
       // Its events go through here alone; the first has number 0.
       const int64_t number = *event.Find("sequence_number")->integer();
       const bool is_failure = *event.Find("type") == Json("response.failed");
-      const std::string id = seal.empty() || is_failure
-                                 ? std::string()
-                                 : "id: " + seal + "." + std::to_string(number + 1) + "\n";
+      std::string id;
+      if (names != nullptr && !is_failure) {
+        EventCursor cursor;
+        cursor.num_whole = number + 1;
+        id = EventIdLine(*names, cursor);
+      }
       job->Watch(event, id + bytes);
     };
     form.num_told = job->num_events();
@@ -187,8 +188,7 @@ ApiResult<Json> CountTokens(const TurnService& service, const ServedModel& model
 // A stored response of whoever asks.
 ApiResult<StoredResponse> FindStored(ResponsesState& state, const HttpRequest& http) {
   const std::string& id = http.path_captures[0];
-  Result<std::optional<StoredResponse>> found =
-      state.store.Get(http.key_id, id, std::time(nullptr));
+  Result<std::optional<StoredResponse>> found = state.store.Get(http.key_id, id);
   if (!found.ok()) return FromStatus(found.status());
   if (!*found) return NotFound("response_id", id);
   return **std::move(found);
