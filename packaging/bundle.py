@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program with the libraries it needs: what it looks for, which of that comes along, and which
 glibc and libstdc++ the system it is copied to must have."""
+import os
 import pathlib
 import re
 import shutil
@@ -13,19 +14,48 @@ import tree
 SYSTEM = re.compile(r"(ld-linux-x86-64|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil"
                     r"|libanl|libnss_\w+|libstdc\+\+|libgcc_s)\.so(\.\d+)*")
 NEEDED = re.compile(r"^\s*(\S+) => (/\S+) \(0x", re.MULTILINE)
+LATE = re.compile(r'"(lib\w+\.so\.\d+)"')
 MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 # An undefined symbol of objdump -T: its version and its name.
 SYMBOL = re.compile(r"\*UND\*.*?\(?(GLIBC|GLIBCXX)_(\d+(?:\.\d+)+)\)?\s+(\S+)$", re.MULTILINE)
 
 
-def libraries(program):
-    """name -> path of everything that the loader loads for the program: what is brought along, and what
-    comes from the system."""
-    text = tree.run("ldd", program)
+def late_names():
+    """The libraries that the program loads when it first uses them, which no loader tells."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted((tree.ROOT / "src/late").glob("late_*.cc")))
+    return sorted({name for text in texts for name in LATE.findall(text)})
+
+
+def loaded_by(program, folder):
+    """name -> path of what the loader loads for a program or a library; from `folder` before all others."""
+    text = tree.run("ldd", program, env={**os.environ, "LD_LIBRARY_PATH": str(folder)})
     missing = MISSING.findall(text)
     if missing:
         raise SystemExit(f"package: {program} needs {', '.join(missing)}, not found here")
-    found = {name: pathlib.Path(path) for name, path in NEEDED.findall(text)}
+    return {name: pathlib.Path(path) for name, path in NEEDED.findall(text)}
+
+
+def late_libraries(program):
+    """name -> path of those: beside the program, or where the system has its libraries."""
+    beside = program.resolve().parent.parent / "lib/hearth"
+    folders = [beside, *sorted({path.parent for path in loaded_by(program, beside).values()})]
+    out = {}
+    for name in late_names():
+        found = [folder / name for folder in folders if (folder / name).exists()]
+        if not found:
+            raise SystemExit(f"package: {program} may load {name}, which is not here")
+        out[name] = found[0]
+    return out
+
+
+def libraries(program):
+    """name -> path of everything that is loaded for the program, at its start or later: what is brought along,
+    and what comes from the system."""
+    beside = program.resolve().parent.parent / "lib/hearth"
+    late = late_libraries(program)
+    found = {**loaded_by(program, beside), **late}
+    for path in late.values():
+        found |= loaded_by(path, beside)
     return ({name: path for name, path in found.items() if not SYSTEM.fullmatch(name)},
             {name: path for name, path in found.items() if SYSTEM.fullmatch(name)})
 

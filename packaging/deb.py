@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import tempfile
 
+import bundle
 import sbom
 import tree
 
@@ -54,6 +55,20 @@ def depends(program):
     return text.strip().removeprefix("shlibs:Depends=")
 
 
+def late_packages(program):
+    """{library: package} of the libraries that are loaded when they are first used."""
+    return {name: sbom.packages_of((path,))[0] for name, path in bundle.late_libraries(program).items()}
+
+
+def relations(program):
+    """Depends and Recommends. Many commands speak HTTP; a database and routers are for few, and what their
+    libraries bring along need not be installed for the others."""
+    late = late_packages(program)
+    always = late.pop("libcurl.so.4")
+    return (f"Depends: {depends(program)}, {always}, systemd | systemd-standalone-sysusers\n"
+            f"Recommends: ca-certificates, {', '.join(sorted(late.values()))}\n")
+
+
 def changelog(when):
     day = datetime.datetime.fromtimestamp(when, datetime.timezone.utc)
     return (f"hearth ({tree.version()}) unstable; urgency=medium\n\n"
@@ -86,8 +101,7 @@ def control(root, program):
     size = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file()) // 1024 + 1
     return (f"Package: hearth\nVersion: {tree.version()}\nArchitecture: amd64\n"
             f"Maintainer: {MAINTAINER}\nInstalled-Size: {size}\n"
-            f"Depends: {depends(program)}, systemd | systemd-standalone-sysusers\n"
-            "Recommends: ca-certificates\nSection: net\nPriority: optional\n" + DESCRIPTION)
+            f"{relations(program)}Section: net\nPriority: optional\n" + DESCRIPTION)
 
 
 def build_deb(build, out):

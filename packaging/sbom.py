@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a package contains of others: SPDX 2.3 from dpkg's and cargo's own records, and their licences."""
+"""What a package contains of others: SPDX 2.3 from dpkg's, cargo's and the page's bundler's own records,
+and their licences."""
+import base64
 import datetime
 import functools
 import json
@@ -12,6 +14,7 @@ import tomllib
 import bundle
 import tree
 
+LICENCE = re.compile(r"(LICEN[CS]E|COPYING|UNLICENSE)", re.I)
 # Compiled into the program from headers, or as archives; no library names them.
 HEADERS = ("libboost1.81-dev", "libcli11-dev", "libtomlplusplus-dev")
 
@@ -74,6 +77,24 @@ def crates():
     return out
 
 
+@functools.cache
+def page_packages():
+    """The npm packages whose code is in the web page, as web/packages.mjs wrote them when the page was
+    built; none where the program has no page."""
+    path = tree.ROOT / "build/web/page-packages.json"
+    if not path.is_file():
+        raise SystemExit(f"package: no {path}; run ./dev build release hearth first")
+    out = []
+    for each in json.loads(path.read_text(encoding="utf-8")):
+        kind, _, digest = each["integrity"].partition("-")
+        address = each["name"].replace("@", "%40")
+        out.append({"name": each["name"], "version": each["version"], "licence": each["licence"],
+                    "checksum": base64.b64decode(digest).hex(), "algorithm": kind.upper(),
+                    "folder": tree.ROOT / "web" / each["folder"],
+                    "purl": f"pkg:npm/{address}@{each['version']}"})
+    return out
+
+
 def system_packages(program):
     """The Debian packages whose libraries the program loads or was compiled from, glibc included."""
     own, system = bundle.libraries(program)
@@ -89,7 +110,8 @@ def entry(item, number):
            "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                              "referenceLocator": item["purl"]}]}
     if item.get("checksum"):
-        out["checksums"] = [{"algorithm": "SHA256", "checksumValue": item["checksum"]}]
+        out["checksums"] = [{"algorithm": item.get("algorithm", "SHA256"),
+                             "checksumValue": item["checksum"]}]
     return out
 
 
@@ -98,8 +120,8 @@ def document(program, when):
     version = tree.version()
     own = {"name": "hearth", "version": version, "licence": "Apache-2.0",
            "purl": f"pkg:generic/hearth@{version}"}
-    packages = [entry(item, number)
-                for number, item in enumerate([own, *system_packages(program), *crates()])]
+    others = [*system_packages(program), *crates(), *page_packages()]
+    packages = [entry(item, number) for number, item in enumerate([own, *others])]
     made = datetime.datetime.fromtimestamp(when, datetime.timezone.utc)
     digest = tree.sha256(json.dumps(packages, sort_keys=True).encode())[:32]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
@@ -117,11 +139,14 @@ def document(program, when):
 
 def copyright_text():
     """Debian's copyright file: ours, and the crates that are inside the program."""
-    inside = "\n".join(f" {each['name']} {each['version']}: {each['licence']}" for each in crates())
+    def lines(items):
+        return "\n".join(f" {each['name']} {each['version']}: {each['licence']}" for each in items)
     return f"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: hearth
 Comment: The program also contains code of these Rust crates, under licences of their own:
-{inside}
+{lines(crates())}
+ and its web page that of these npm packages:
+{lines(page_packages())}
 
 Files: *
 Copyright: 2026 the Hearth developers
@@ -144,7 +169,22 @@ def licences(program, folder):
         (folder / f"{name}.txt").write_bytes(source.read_bytes())
     for each in crates():
         texts = sorted(path for path in each["folder"].iterdir()
-                       if path.is_file() and re.match(r"(LICEN[CS]E|COPYING|UNLICENSE)", path.name, re.I))
-        head = f"{each['name']} {each['version']}: {each['licence']}\n"
-        body = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in texts)
-        (folder / f"crate-{each['name']}.txt").write_text(head + "\n" + body, encoding="utf-8")
+                       if path.is_file() and LICENCE.match(path.name))
+        write_licence(folder / f"crate-{each['name']}.txt", each, texts)
+    licences_of_page(folder)
+
+
+def licences_of_page(folder):
+    for each in page_packages():
+        texts = sorted(path for path in each["folder"].iterdir()
+                       if path.is_file() and LICENCE.match(path.name))
+        if not texts:
+            raise SystemExit(f"package: {each['folder']} has no licence")
+        name = each["name"].replace("@", "").replace("/", "-")
+        write_licence(folder / f"npm-{name}-{each['version']}.txt", each, texts)
+
+
+def write_licence(path, item, texts):
+    head = f"{item['name']} {item['version']}: {item['licence']}\n"
+    body = "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in texts)
+    path.write_text(head + "\n" + body, encoding="utf-8")

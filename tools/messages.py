@@ -46,6 +46,7 @@ CALLS = {
     "EndAll": (None, LAST),
     "CLI::ValidationError": (None, LAST),
     "std::fprintf": (0, 1),
+    "PrintError": (None, 0),
     "fmt::print": (0, 1),
 }
 FORMATTERS = {"Printf", "fmt::format", "std::string", "std::string_view"}
@@ -162,7 +163,7 @@ def from_call(name, arguments):
         return []
     if name == "Status" and not kind:
         return []
-    return [(kind or {"Within": "prefix"}.get(name, ""), text)
+    return [(kind or {"Within": "prefix", "PrintError": "stderr"}.get(name, ""), text)
             for text in spelled(arguments[words_at])]
 
 

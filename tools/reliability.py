@@ -141,6 +141,12 @@ def limits(suites):
         suite, got = suites["complexity"], suites["complexity"]["figures"]
         rows.append((f"bodies of n and 2n elements, {n(got['bytes'])} bytes", n(got["shapes"]),
                      f"{got['above']} above {got['most']} times the processor time", run_of(suite)))
+    if "everything" in suites:
+        suite, got = suites["everything"], suites["everything"]["figures"]
+        done = ", ".join(f"{n(count)} {what}" for what, count in got["faults"].items())
+        rows.append((f"two keys, every dialect and {done} in {got['minutes']:g} minutes", f"{n(got['done'])} done",
+                     f"{got['wrong']} wrong, {got['crossed']} seen by the other key, resident memory "
+                     f"{got['growth_percent']:+} %", run_of(suite)))
     if "soak" in suites:
         suite, got = suites["soak"], suites["soak"]["figures"]
         rows.append((f"soak of {got['minutes']:g} minutes", f"{n(got['requests'])} requests",

@@ -26,6 +26,7 @@ std::span<const PageFile> PageFiles() { return {}; }
 }  // namespace hearth
 NONE
   mv "$out.new" "$out"
+  echo '[]' >"$(dirname "$out")/page-packages.json"
   exit 0
 fi
 cd "$web"

@@ -6,6 +6,10 @@ import shutil
 import subprocess
 
 PACKAGES = ["llama.cpp", "llama.cpp-tools-extra"]
+# Which of llama.cpp's libraries has the instructions of one of our levels.
+LIBRARIES = {"avx2": "haswell", "avxvnni": "alderlake", "avx512vnni": "cascadelake", "avx512": "icelake",
+             "amx": "sapphirerapids"}
+BACKENDS = "usr/lib/x86_64-linux-gnu/ggml/backends0"
 
 
 def as_root(command):
@@ -13,10 +17,12 @@ def as_root(command):
 
 
 class Sid:
-    """The folder. Programs run inside it with chroot; models are linked into it."""
+    """The folder. Programs run inside it with chroot; models are linked into it. With a level they see
+    the one library for it, mounted over the folder of all in a mount namespace of their own: there is
+    no setting that keeps ggml from taking the best one."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, level=None):
+        self.folder, self.level = pathlib.Path(folder), level
 
     def ready(self):
         return (self.folder / "usr/bin/llama-batched-bench").exists()
@@ -55,5 +61,21 @@ class Sid:
             os.link(path, inside)
         return f"/models/{path.name}"
 
+    def backends(self):
+        """A folder with the level's library alone."""
+        found = self.folder / BACKENDS / f"libggml-cpu-{LIBRARIES[self.level]}.so"
+        if not found.exists():
+            raise SystemExit(f"peers: Debian's llama.cpp has no {found.name}")
+        alone = self.folder / "levels" / self.level
+        alone.mkdir(parents=True, exist_ok=True)
+        if not (alone / found.name).exists():
+            os.link(found, alone / found.name)
+        return alone
+
     def command(self, *words):
-        return as_root(["chroot", str(self.folder), *words])
+        inside = ["chroot", str(self.folder), *words]
+        if self.level is None:
+            return as_root(inside)
+        script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+        return as_root(["unshare", "--mount", "sh", "-c", script, "sh", str(self.backends()),
+                        str(self.folder / BACKENDS), *inside])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a group's samples to what people read: best of each row and program, tables, a picture."""
+import dataclasses
 import json
 import pathlib
 
@@ -113,8 +114,8 @@ def conditions(runs, samples, versions, machine, threads):
     return " ".join(words)
 
 
-def markdown(group, samples, shares, claims, sticks, intro):
-    lines = [f"# {group.title}", "", intro, "", f"![{group.title}]({group.name}.svg)", ""]
+def markdown(group, name, samples, shares, claims, sticks, intro):
+    lines = [f"# {group.title}", "", intro, "", f"![{group.title}]({name}.svg)", ""]
     for what in dict.fromkeys(row.what for row in group.rows):
         rows = [row for row in group.rows if row.what == what]
         if any(row.name in samples for row in rows):
@@ -132,24 +133,28 @@ def without_places(runs):
     return kept
 
 
-def write(folder, group, runs, versions, machine, threads):
+def write(folder, group, runs, versions, machine, threads, level=None):
     if not runs:
         print(f"peers: {group.name}: nothing measured yet")
         return
     folder.mkdir(parents=True, exist_ok=True)
+    name = group.name
+    if level:
+        name, machine = f"{name}-{level}", f"{machine}, instructions of {level}"
+        group = dataclasses.replace(group, title=f"{group.title}, {level}")
     samples, shares = collect(runs, "figures"), collect(runs, "shares")
     claims, sticks = judged(group, samples, shares), rooflines(runs)
-    record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name,
+    record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name, "level": level,
               "machine": machine, "threads": threads, "versions": versions, "samples": samples,
               "of_stream_read": shares, "rooflines": sticks,
               "runs": without_places(runs)}
-    (folder / f"{group.name}.json").write_text(json.dumps(record, indent=1) + "\n",
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n",
                                                encoding="utf-8")
     intro = conditions(runs, samples, versions, machine, threads)
-    text = markdown(group, samples, shares, claims, sticks, intro)
-    (folder / f"{group.name}.md").write_text(text, encoding="utf-8")
-    (folder / f"{group.name}.svg").write_text(
+    text = markdown(group, name, samples, shares, claims, sticks, intro)
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / f"{name}.svg").write_text(
         picture.draw(group, PROGRAMS, samples, shares, claims, where(runs, machine, threads)),
         encoding="utf-8")
     print(text)
-    print(f"peers: wrote {folder / group.name}.json, .md and .svg")
+    print(f"peers: wrote {folder / name}.json, .md and .svg")

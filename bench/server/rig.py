@@ -53,7 +53,8 @@ class Rig:
 
     def __init__(self, program, driver, model, *flags):
         self.program, self.driver = str(program), str(driver)
-        self.server = Server(self.program, str(model), "--control-port", "0", *flags)
+        models = model if isinstance(model, list) else str(model)
+        self.server = Server(self.program, models, "--control-port", "0", *flags)
         if self.server.port is None:
             raise SystemExit("no server: " + "".join(self.server.log))
         self.port = self.server.port

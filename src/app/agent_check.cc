@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/flag_checks.h"
+#include "base/terminal.h"
 
 namespace hearth {
 
@@ -38,7 +39,7 @@ void AgentCheck::Start(SnapshotSource snapshot, const ServeLife& life) {
     const std::chrono::duration<double> up = std::chrono::steady_clock::now() - began;
     return line_.Say(*ask(), life.is_leaving(), up.count());
   });
-  std::fprintf(stderr, "agent check on port %d\n", server_->port());
+  PrintError("agent check on port %d\n", server_->port());
 }
 
 }  // namespace hearth

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "app/print.h"
 #include "store/catalogue.h"
 #include "store/inventory.h"
 
@@ -22,7 +23,7 @@ std::string CatalogueTable(uint64_t usable_memory_bytes) {
 }
 
 void PrintCatalogue(uint64_t usable_memory_bytes) {
-  fmt::print(
+  PrintOut(
       "{}\nDownload one with `hearth pull NAME`. Sizes with ~ are estimates; the Hub is asked for "
       "the exact one, and disk\nand memory are checked before the download. Any other model of "
       "the Hub: `hearth pull OWNER/REPO:QUANT`.\n",

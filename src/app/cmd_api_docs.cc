@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/commands.h"
+#include "app/print.h"
 #include "server/api_docs.h"
 
 namespace hearth {
@@ -16,9 +17,11 @@ void AddApiDocs(CLI::App& app, Command& chosen) {
   sub->add_flag("--openapi", *as_openapi, "Print OpenAPI 3.1 JSON instead of Markdown");
   sub->callback([&chosen, as_openapi] {
     chosen = [as_openapi] {
-      const std::string text =
-          *as_openapi ? WriteJson(ApiOpenApi(HEARTH_VERSION), 2) + "\n" : ApiMarkdown();
-      std::fputs(text.c_str(), stdout);
+      if (*as_openapi) {
+        PrintJson(ApiOpenApi(HEARTH_VERSION));
+      } else {
+        PrintOut(ApiMarkdown());
+      }
       return Status();
     };
   });

@@ -16,7 +16,9 @@
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
 #include "app/numa_flag.h"
+#include "app/numerics_flag.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "app/today.h"
 #include "bench/output.h"
 #include "bench/phases.h"
@@ -60,7 +62,7 @@ std::vector<BenchCase> CasesOf(const Flags& flags) {
 }
 
 void Note(const std::string& text) {
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+  if (isatty(STDERR_FILENO) != 0) PrintCodes(stderr, "\r\x1b[K" + ForTerminal(text));
 }
 
 // What --phases needs beside the record.
@@ -163,6 +165,7 @@ Status Bench(const Flags& flags) {
   record.version = HEARTH_VERSION;
   record.processor = ProcessorName();
   record.isa = options.isa;
+  record.numerics = NumericsNameOf(flags.hardware);
   record.num_threads = options.num_threads;
   record.num_cpus = topology.num_cpus;
   record.num_cores = topology.num_cores;
@@ -183,7 +186,7 @@ Status Bench(const Flags& flags) {
     runner.emplace(std::move(made));
   }
   HEARTH_TRY(Measure(flags, options.num_threads, runner ? &*runner : nullptr, profiling, record));
-  fmt::print("{}", BenchTable(record));
+  PrintOut("{}", BenchTable(record));
   if (!flags.json.empty()) {
     HEARTH_TRY(WriteText(flags.json, WriteJson(BenchJson(record), 2) + "\n"));
   }
@@ -254,6 +257,7 @@ void AddBench(CLI::App& app, Command& chosen) {
   AddIsa(*bench, flags->hardware);
   AddThreads(*bench, flags->hardware);
   AddKvType(*bench, flags->hardware.kv_code);
+  AddNumerics(*bench, flags->hardware.numerics);
   AddNuma(*bench, flags->hardware.numa_nodes);
   AddBenchLoad(*bench, chosen);
   // Subcommands of bench are added above this line. They need none of these flags.

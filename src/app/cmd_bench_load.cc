@@ -10,10 +10,13 @@
 #include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_engine.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "app/server_key.h"
 #include "app/today.h"
+#include "base/mask_secrets.h"
 #include "engine/engine.h"
 #include "load/output.h"
 #include "load/url.h"
@@ -91,19 +94,21 @@ Status Play(const Flags& flags, LoadTarget& target, const LoadClock& clock, Load
   const int total = flags.beside.prompts * flags.long_prompt;
   report.long_prompt->on_progress = [total](double since_s, int computed) {
     if (computed < 0) {
-      fmt::print(stderr, "{:6.0f} s: waiting for the prompt's first token\n", since_s);
+      PrintError("%s",
+                 fmt::format("{:6.0f} s: waiting for the prompt's first token\n", since_s).c_str());
       return;
     }
     const double left_s = computed > 0 ? since_s * (total - computed) / computed : 0;
-    fmt::print(stderr, "{:6.0f} s: {} of {} prompt tokens, about {:.0f} s to go\n", since_s,
-               computed, total, left_s);
+    PrintError("%s", fmt::format("{:6.0f} s: {} of {} prompt tokens, about {:.0f} s to go\n",
+                                 since_s, computed, total, left_s)
+                         .c_str());
   };
   HEARTH_ASSIGN(report.beside, RunLongPrompt(target, *report.long_prompt, clock, bell));
   return Status();
 }
 
 Status Write(const Flags& flags, const LoadReport& report) {
-  fmt::print("{}", LoadTable(report));
+  PrintOut("{}", LoadTable(report));
   const auto write = [](const std::string& path, const std::string& text) {
     return path.empty() ? Status() : WriteFileAtomically(path, std::as_bytes(std::span(text)));
   };
@@ -128,7 +133,7 @@ Status LoadUrl(const Flags& flags, LoadReport& report) {
                  "--vocab-size needs --long-prompt or --turns 1: later turns repeat the answers, "
                  "and servers do not return their token ids");
   }
-  report.url = options.url;
+  report.url = MaskSecretValue(options.url);
   report.date = TodayUtc();
   HEARTH_ASSIGN(const std::unique_ptr<LoadTarget> target, MakeUrlTarget(options));
   const LoadClock clock;
@@ -257,6 +262,7 @@ void AddBenchLoad(CLI::App& bench, Command& chosen) {
   sub->add_option("--html", flags->html, "HTML file for a report with charts");
   AddIsa(*sub, flags->hardware);
   AddThreads(*sub, flags->hardware);
+  AddNumerics(*sub, flags->hardware.numerics);
   sub->callback([&chosen, flags] { chosen = [flags] { return Load(*flags); }; });
 }
 

@@ -11,6 +11,7 @@
 
 #include "app/commands.h"
 #include "app/open_tier.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "store/inventory.h"
@@ -59,14 +60,14 @@ Status Info(const CacheCommandFlags& flags) {
                                 {"used_at", store.used_at_s},
                                 {"open", IsOpenElsewhere(store)}});
     }
-    fmt::print("{}\n", WriteJson(rows, 2));
+    PrintJson(rows);
     return Status();
   }
-  if (stores.empty()) fmt::print("No blocks of any model in {}.\n", ForTerminal(cache.path()));
+  if (stores.empty()) PrintOut("No blocks of any model in {}.\n", cache.path());
   for (const CacheDirectory::Store& store : stores) {
-    fmt::print("{}  {:>10}  last used {}{}  {}\n", store.name,
-               HumanBytes(static_cast<uint64_t>(store.num_bytes)), TimeOf(store.used_at_s),
-               IsOpenElsewhere(store) ? ", open now" : "", ForTerminal(store.about));
+    PrintOut("{}  {:>10}  last used {}{}  {}\n", store.name,
+             HumanBytes(static_cast<uint64_t>(store.num_bytes)), TimeOf(store.used_at_s),
+             IsOpenElsewhere(store) ? ", open now" : "", store.about);
   }
   return Status();
 }
@@ -84,7 +85,7 @@ Status Verify(const CacheCommandFlags& flags) {
                      each.about.c_str());
       }
       HEARTH_ASSIGN(const std::string key, ReadCacheKey(flags.key_path));
-      options.seal = std::make_shared<RecordSeal>(key);
+      options.seal = BlockSealOf(key);
     }
     HEARTH_ASSIGN(const std::unique_ptr<DiskStore> store,
                   DiskStore::Open(each.blocks, options).Within(each.blocks));
@@ -98,8 +99,8 @@ Status Verify(const CacheCommandFlags& flags) {
         ++num_bad;
       }
     }
-    fmt::print("{}  {} blocks as they were written, {}; {} thrown away  {}\n", each.name, num_good,
-               HumanBytes(static_cast<uint64_t>(num_bytes)), num_bad, ForTerminal(each.about));
+    PrintOut("{}  {} blocks as they were written, {}; {} thrown away  {}\n", each.name, num_good,
+             HumanBytes(static_cast<uint64_t>(num_bytes)), num_bad, each.about);
     num_wrong += num_bad;
   }
   if (num_wrong > 0) {
@@ -113,12 +114,11 @@ Status Clear(const CacheCommandFlags& flags) {
   HEARTH_ASSIGN(const CacheDirectory cache, CacheDirectory::Find(flags.directory));
   for (const CacheDirectory::Store& store : cache.Stores()) {
     HEARTH_TRY(cache.Remove(store).Within(store.blocks));
-    fmt::print("removed {}, {}\n", ForTerminal(store.about),
-               HumanBytes(static_cast<uint64_t>(store.num_bytes)));
+    PrintOut("removed {}, {}\n", store.about, HumanBytes(static_cast<uint64_t>(store.num_bytes)));
   }
   std::error_code error;
   if (std::filesystem::remove_all(cache.path() + "/replies", error) > 0 && !error) {
-    fmt::print("removed the journal of replies\n");
+    PrintOut("removed the journal of replies\n");
   }
   return Status();
 }

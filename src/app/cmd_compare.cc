@@ -15,7 +15,9 @@
 #include "app/kv_flag.h"
 #include "app/lone_sequence.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "app/text_pieces.h"
 #include "model/reference.h"
 
@@ -83,8 +85,8 @@ Status Compare(const Flags& flags) {
   if (text.pieces.empty())
     return Error(Code::kInvalid, "%s: the text has no tokens", flags.text.c_str());
   HEARTH_ASSIGN(const Divergence found, CompareAll(model, text, flags));
-  fmt::print("tokens {}\ntop-1 agreement {:.4f} %\nmean KL {:.3e}\nmax KL {:.3e}\nNMSE {:.3e}\n",
-             found.rows(), 100 * found.top1(), found.mean_kl(), found.max_kl(), found.nmse());
+  PrintOut("tokens {}\ntop-1 agreement {:.4f} %\nmean KL {:.3e}\nmax KL {:.3e}\nNMSE {:.3e}\n",
+           found.rows(), 100 * found.top1(), found.mean_kl(), found.max_kl(), found.nmse());
   if (!(found.top1() >= flags.least_top1)) {
     return Error(Code::kExhausted, "top-1 agreement is %.4f, below --min-top1 %.4f", found.top1(),
                  flags.least_top1);
@@ -121,6 +123,7 @@ void AddCompare(CLI::App& eval, Command& chosen) {
   AddIsa(*sub, flags->hardware);
   AddThreads(*sub, flags->hardware);
   AddKvType(*sub, flags->hardware.kv_code);
+  AddNumerics(*sub, flags->hardware.numerics);
   sub->callback([&chosen, flags] { chosen = [flags] { return Compare(*flags); }; });
 }
 

@@ -10,6 +10,7 @@
 #include "app/commands.h"
 #include "app/config.h"
 #include "app/config_show.h"
+#include "app/print.h"
 
 namespace hearth {
 namespace {
@@ -23,25 +24,28 @@ Status Check(CLI::App& root, const std::string& file) {
   }
   Settings settings = ReadSettings(sources, commands);
   for (const std::string& warning : settings.warnings) {
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    PrintError("warning: %s\n", warning.c_str());
   }
   for (std::string& problem : CheckValues(settings, commands)) {
     settings.problems.push_back(std::move(problem));
   }
   for (const std::string& problem : settings.problems) {
-    std::fprintf(stderr, "%s\n", problem.c_str());
+    PrintError("%s\n", problem.c_str());
   }
   if (!settings.problems.empty()) {
     return Error(Code::kInvalid, "the configuration has %zu mistake%s", settings.problems.size(),
                  settings.problems.size() == 1 ? "" : "s");
   }
-  for (const std::string& path : settings.files) std::printf("%s: ok\n", path.c_str());
-  if (settings.files.empty()) {
-    std::printf("no configuration file; looked for %s and %s\n", sources.user_path.c_str(),
-                sources.system_path.c_str());
+  for (const std::string& path : settings.files) PrintOut("{}: ok\n", path);
+  for (const std::string& path : settings.skipped) {
+    PrintOut("{}: not for this user to read, left out\n", path);
   }
-  std::printf("%zu flag%s configured\n", settings.values.size(),
-              settings.values.size() == 1 ? "" : "s");
+  if (settings.files.empty()) {
+    PrintOut("no configuration file; looked for {} and {}\n", sources.user_path,
+             sources.system_path);
+  }
+  PrintOut("{} flag{} configured\n", settings.values.size(),
+           settings.values.size() == 1 ? "" : "s");
   return Status();
 }
 
@@ -51,9 +55,9 @@ Status Show(CLI::App& root, const std::vector<std::string>& words) {
   if (!shown.ok()) return std::move(shown).status();
   const Settings settings = ReadSettings(StandardSources(GivenConfig(root)), commands);
   for (const std::string& warning : settings.warnings) {
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    PrintError("warning: %s\n", warning.c_str());
   }
-  std::fputs(ShowSettings(settings, *shown).c_str(), stdout);
+  PrintOut(ShowSettings(settings, *shown));
   if (settings.problems.empty()) return Status();
   return Status(Code::kInvalid, settings.problems.front() +
                                     "; what is shown is without it (see `hearth config check`)");

@@ -14,6 +14,7 @@
 #include "app/completions.h"
 #include "app/flag_docs.h"
 #include "app/man_pages.h"
+#include "app/print.h"
 #include "platform/file.h"
 
 namespace hearth {
@@ -31,7 +32,7 @@ Status WriteManPages(CLI::App& root, const std::string& folder) {
 }
 
 Status Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  PrintOut(text);
   return Status();
 }
 

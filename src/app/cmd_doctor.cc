@@ -12,6 +12,7 @@
 #include "app/config.h"
 #include "app/doctor_checks.h"
 #include "app/open_backend.h"
+#include "app/print.h"
 #include "app/redact.h"
 #include "app/server_key.h"
 #include "base/json.h"
@@ -102,20 +103,22 @@ void Print(const std::vector<NamedFinding>& findings, bool all) {
     const Verdict verdict = each.finding.verdict;
     ++counts[static_cast<int>(verdict)];
     if (!all && verdict == Verdict::kUnknown) continue;
-    fmt::print("{}{:<8}{} {:<24} {}\n", has_colours ? ColourOf(verdict) : "", NameOf(verdict),
-               has_colours ? "\x1b[0m" : "", each.name, ForTerminal(each.finding.found));
+    if (has_colours) PrintCodes(stdout, ColourOf(verdict));
+    PrintOut("{:<8}", NameOf(verdict));
+    if (has_colours) PrintCodes(stdout, "\x1b[0m");
+    PrintOut(" {:<24} {}\n", each.name, each.finding.found);
     if (!each.finding.advice.empty()) {
-      fmt::print("{:<33} -> {}\n", "", ForTerminal(each.finding.advice));
+      PrintOut("{:<33} -> {}\n", "", each.finding.advice);
     }
   }
   const auto counted = [&](Verdict verdict, const char* one) {
     const int count = counts[static_cast<int>(verdict)];
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
-  fmt::print("\n{} good, {}, {}, {}; {} could not be checked{}\n", counts[0],
-             counted(Verdict::kNote, "note"), counted(Verdict::kWarning, "warning"),
-             counted(Verdict::kFault, "fault"), counts[static_cast<int>(Verdict::kUnknown)],
-             all ? "" : " (--all shows them)");
+  PrintOut("\n{} good, {}, {}, {}; {} could not be checked{}\n", counts[0],
+           counted(Verdict::kNote, "note"), counted(Verdict::kWarning, "warning"),
+           counted(Verdict::kFault, "fault"), counts[static_cast<int>(Verdict::kUnknown)],
+           all ? "" : " (--all shows them)");
 }
 
 Status Examination(CLI::App& root, const DoctorFlags& flags) {
@@ -126,7 +129,7 @@ Status Examination(CLI::App& root, const DoctorFlags& flags) {
   const std::vector<NamedFinding> findings = Examine(checks);
   const std::string json = WriteJson(AsJson(findings, files), 2) + "\n";
   if (flags.json) {
-    fmt::print("{}", json);
+    PrintOut("{}", json);
   } else {
     Print(findings, flags.all);
   }
@@ -134,8 +137,8 @@ Status Examination(CLI::App& root, const DoctorFlags& flags) {
     const std::string text = Redacted(json, PrivateWords());
     HEARTH_TRY(WriteFileAtomically(flags.bundle_path, std::as_bytes(std::span(text)),
                                    FileReaders::kOwner));
-    std::fprintf(stderr, "wrote %s for a bug report; read it before you send it\n",
-                 flags.bundle_path.c_str());
+    PrintError("wrote %s for a bug report; read it before you send it\n",
+               flags.bundle_path.c_str());
   }
   const Verdict worst = WorstOf(findings);
   if (worst == Verdict::kFault) {

@@ -11,7 +11,9 @@
 #include "app/flag_checks.h"
 #include "app/lone_sequence.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_model.h"
+#include "base/terminal.h"
 #include "model/reference.h"
 #include "platform/file.h"
 #include "platform/isa.h"
@@ -88,7 +90,7 @@ Reference::Observer DumpInto(const std::string& directory) {
     ArrayWriter writer(directory + "/" + name + ".f64", false);
     writer.Add(values);
     const Status status = writer.Close();
-    if (!status.ok()) std::fprintf(stderr, "hearth: %s\n", status.message().c_str());
+    if (!status.ok()) PrintError("hearth: %s\n", status.message().c_str());
   };
 }
 
@@ -180,6 +182,7 @@ void AddEval(CLI::App& app, Command& chosen) {
                    "Tokens per step of the CPU backend; does not change the result")
       ->check(Between(1, 2048))
       ->capture_default_str();
+  AddNumerics(*logits, options->hardware.numerics);
   logits->callback([&chosen, options] { chosen = [options] { return EvalLogits(*options); }; });
 }
 

@@ -7,6 +7,7 @@
 #include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/quality.h"
 
 namespace hearth {
@@ -42,6 +43,7 @@ void AddEvalKv(CLI::App& eval, Command& chosen) {
       ->capture_default_str();
   AddIsa(*sub, flags->hardware);
   AddThreads(*sub, flags->hardware);
+  AddNumerics(*sub, flags->hardware.numerics);
   sub->callback([&chosen, flags] { chosen = [flags] { return EvalKv(*flags); }; });
 }
 

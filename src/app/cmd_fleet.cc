@@ -7,6 +7,7 @@
 
 #include "app/cmd_fleet.h"
 #include "app/flag_checks.h"
+#include "app/print.h"
 #include "fleet/haproxy.h"
 
 namespace hearth {
@@ -25,7 +26,7 @@ Status PrintHaproxy(const FleetFlags& flags) {
     spec.replicas.push_back(std::move(replica));
   }
   HEARTH_ASSIGN(const std::string text, HaproxyConfig(spec));
-  std::fputs(text.c_str(), stdout);
+  PrintOut(text);
   return Status();
 }
 

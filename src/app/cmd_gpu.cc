@@ -11,6 +11,7 @@
 #include "app/commands.h"
 #include "app/device_flag.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cuda/fatbin.h"
@@ -104,7 +105,7 @@ Json JsonOf(const FoundDevice& device, size_t index) {
 
 void PrintModel(const ModelFit& model, size_t width) {
   if (!model.problem.empty()) {
-    fmt::print("  {:<{}}  {}\n", ForTerminal(model.name), width, ForTerminal(model.problem));
+    PrintOut("  {:<{}}  {}\n", model.name, width, model.problem);
     return;
   }
   const auto needed = static_cast<uint64_t>(model.fit.weight_bytes + model.fit.step_bytes);
@@ -112,22 +113,20 @@ void PrintModel(const ModelFit& model, size_t width) {
       model.fit.context_tokens > 0
           ? fmt::format("fits, with a context of {} tokens", model.fit.context_tokens)
           : std::string("does not fit");
-  fmt::print("  {:<{}}  {}: {} before any context\n", ForTerminal(model.name), width, fits,
-             HumanBytes(needed));
+  PrintOut("  {:<{}}  {}: {} before any context\n", model.name, width, fits, HumanBytes(needed));
 }
 
 void PrintDevice(const FoundDevice& device, size_t index) {
   const cuda::DeviceFacts& facts = device.facts;
-  fmt::print("cuda:{}  {}, {}, {} processors, {} ({} free)", index, ForTerminal(facts.name),
-             facts.level, facts.num_processors, HumanBytes(facts.total_bytes),
-             HumanBytes(device.free_bytes));
+  PrintOut("cuda:{}  {}, {}, {} processors, {} ({} free)", index, facts.name, facts.level,
+           facts.num_processors, HumanBytes(facts.total_bytes), HumanBytes(device.free_bytes));
   if (facts.nominal_bandwidth > 0) {
-    fmt::print(", {:.0f} GB/s by its data sheet", facts.nominal_bandwidth / 1e9);
+    PrintOut(", {:.0f} GB/s by its data sheet", facts.nominal_bandwidth / 1e9);
   }
-  fmt::print("\n");
-  if (!device.problem.empty()) fmt::print("  cannot be used: {}\n", ForTerminal(device.problem));
+  PrintOut("\n");
+  if (!device.problem.empty()) PrintOut("  cannot be used: {}\n", device.problem);
   if (device.problem.empty() && device.models.empty()) {
-    fmt::print("  no models on this machine yet: `hearth pull` lists names to download\n");
+    PrintOut("  no models on this machine yet: `hearth pull` lists names to download\n");
   }
   size_t width = 0;
   for (const ModelFit& model : device.models) width = std::max(width, model.name.size());
@@ -164,20 +163,19 @@ Status List(const GpuFlags& flags) {
   if (flags.json) {
     JsonArray rows;
     for (size_t i = 0; i < devices.size(); ++i) rows.push_back(JsonOf(devices[i], i));
-    fmt::print("{}\n", WriteJson(JsonObject{{"schema", "hearth.gpu"},
-                                            {"version", 1},
-                                            {"kernels", !cuda::Fatbin().empty()},
-                                            {"state", kUnverified},
-                                            {"driver", driver},
-                                            {"usable", problem.empty()},
-                                            {"problem", problem},
-                                            {"devices", std::move(rows)}},
-                                 2));
+    PrintJson(JsonObject{{"schema", "hearth.gpu"},
+                         {"version", 1},
+                         {"kernels", !cuda::Fatbin().empty()},
+                         {"state", kUnverified},
+                         {"driver", driver},
+                         {"usable", problem.empty()},
+                         {"problem", problem},
+                         {"devices", std::move(rows)}});
   } else {
     for (size_t i = 0; i < devices.size(); ++i) PrintDevice(devices[i], i);
-    if (!driver.empty()) fmt::print("\nNVIDIA driver for CUDA {}. ", driver);
-    fmt::print("Hearth on GPUs is {}: `hearth gpu selftest` compares a GPU with the CPU.\n",
-               kUnverified);
+    if (!driver.empty()) PrintOut("\nNVIDIA driver for CUDA {}. ", driver);
+    PrintOut("Hearth on GPUs is {}: `hearth gpu selftest` compares a GPU with the CPU.\n",
+             kUnverified);
   }
   if (problem.empty()) return Status();
   return Status(found.ok() ? Code::kUnsupported : found.code(), problem);
@@ -203,21 +201,20 @@ Status SelfTest(const GpuFlags& flags) {
                                   {"equal", result.wrong.empty()},
                                   {"difference", result.wrong}});
         if (flags.json) return;
-        fmt::print("{:<12} {:>10} values  {}\n", result.check, result.num_compared,
-                   result.wrong.empty() ? "equal" : "DIFFER: " + result.wrong);
+        PrintOut("{:<12} {:>10} values  {}\n", result.check, result.num_compared,
+                 result.wrong.empty() ? "equal" : "DIFFER: " + result.wrong);
         std::fflush(stdout);
       }));
   if (flags.json) {
-    fmt::print("{}\n", WriteJson(JsonObject{{"schema", "hearth.gpu.selftest"},
-                                            {"version", 1},
-                                            {"hearth", HEARTH_VERSION},
-                                            {"device", facts.name},
-                                            {"capability", facts.level},
-                                            {"driver", driver},
-                                            {"values", compared},
-                                            {"equal", num_wrong == 0},
-                                            {"checks", std::move(rows)}},
-                                 2));
+    PrintJson(JsonObject{{"schema", "hearth.gpu.selftest"},
+                         {"version", 1},
+                         {"hearth", HEARTH_VERSION},
+                         {"device", facts.name},
+                         {"capability", facts.level},
+                         {"driver", driver},
+                         {"values", compared},
+                         {"equal", num_wrong == 0},
+                         {"checks", std::move(rows)}});
   }
   if (num_wrong > 0) {
     return Error(Code::kCorrupt,
@@ -226,10 +223,10 @@ Status SelfTest(const GpuFlags& flags) {
                  num_wrong, num_wrong == 1 ? "" : "s", flags.device.c_str(), facts.name.c_str());
   }
   if (!flags.json) {
-    fmt::print(
+    PrintOut(
         "\n{} values, every bit the CPU's: {}, {}, {}, driver for CUDA {}.\nHearth on GPUs "
         "is {}: please report this result (`hearth gpu selftest --json`).\n",
-        compared, flags.device, ForTerminal(facts.name), facts.level, driver, kUnverified);
+        compared, flags.device, facts.name, facts.level, driver, kUnverified);
   }
   return Status();
 }

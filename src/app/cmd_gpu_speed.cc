@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/device_flag.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cuda/fatbin.h"
@@ -55,11 +56,11 @@ double ShareOf(const cuda::BenchRow& row, const cuda::DeviceFacts& facts) {
 }
 
 void PrintRow(const cuda::BenchRow& row, const cuda::DeviceFacts& facts) {
-  fmt::print("{:<20} {:>4} {:>10.3f} ms {:>9.1f} GB/s {:>5.1f} % of memory", row.what,
-             row.rows > 0 ? fmt::format("{}", row.rows) : "", row.seconds * 1e3,
-             PerSecond(row.bytes, row.seconds) / 1e9, 100 * ShareOf(row, facts));
-  if (row.products > 0) fmt::print(" {:>8.2f} TOPS", PerSecond(row.products, row.seconds) / 1e12);
-  fmt::print("\n");
+  PrintOut("{:<20} {:>4} {:>10.3f} ms {:>9.1f} GB/s {:>5.1f} % of memory", row.what,
+           row.rows > 0 ? fmt::format("{}", row.rows) : "", row.seconds * 1e3,
+           PerSecond(row.bytes, row.seconds) / 1e9, 100 * ShareOf(row, facts));
+  if (row.products > 0) PrintOut(" {:>8.2f} TOPS", PerSecond(row.products, row.seconds) / 1e12);
+  PrintOut("\n");
   std::fflush(stdout);
 }
 
@@ -94,13 +95,13 @@ Status Bench(const GpuBenchFlags& flags) {
   if (flags.json) {
     JsonObject report = Header("hearth.gpu.bench", gpu);
     report.emplace_back("rows", std::move(rows));
-    fmt::print("{}\n", WriteJson(report, 2));
+    PrintJson(report);
     return Status();
   }
-  fmt::print(
+  PrintOut(
       "\n{}, {}, driver for CUDA {}; memory {:.0f} GB/s by its data sheet. Hearth on GPUs is {}: "
       "please report this result (`hearth gpu bench --json`).\n",
-      ForTerminal(facts.name), facts.level, gpu.driver, facts.nominal_bandwidth / 1e9, kUnverified);
+      facts.name, facts.level, gpu.driver, facts.nominal_bandwidth / 1e9, kUnverified);
   return Status();
 }
 
@@ -119,9 +120,9 @@ Status Tune(const GpuBenchFlags& flags) {
                                             {"tiles_of_8_seconds", row.few_seconds},
                                             {"tiles_of_32_seconds", row.many_seconds}});
                   if (flags.json) return;
-                  fmt::print("{:<8} {:>4} rows  tiles of 8 {:>9.3f} ms  of 32 {:>9.3f} ms\n",
-                             cuda::NameOf(row.kind), row.rows, row.few_seconds * 1e3,
-                             row.many_seconds * 1e3);
+                  PrintOut("{:<8} {:>4} rows  tiles of 8 {:>9.3f} ms  of 32 {:>9.3f} ms\n",
+                           cuda::NameOf(row.kind), row.rows, row.few_seconds * 1e3,
+                           row.many_seconds * 1e3);
                   std::fflush(stdout);
                 }));
   HEARTH_TRY(cuda::WriteTuning(path, gpu.key, tuning));
@@ -129,17 +130,16 @@ Status Tune(const GpuBenchFlags& flags) {
     JsonObject report = Header("hearth.gpu.tune", gpu);
     report.emplace_back("file", path);
     report.emplace_back("rows", std::move(rows));
-    fmt::print("{}\n", WriteJson(report, 2));
+    PrintJson(report);
     return Status();
   }
-  fmt::print("\nTiles of 8 up to so many rows, written to {} for {}:\n", ForTerminal(path),
-             ForTerminal(gpu.key));
+  PrintOut("\nTiles of 8 up to so many rows, written to {} for {}:\n", path, gpu.key);
   for (size_t i = 0; i < cuda::kNumKinds; ++i) {
     const auto kind = static_cast<cuda::WeightKind>(i);
     if (cuda::HasTwoKernels(kind))
-      fmt::print("  {:<8} {}\n", cuda::NameOf(kind), tuning.few_up_to[i]);
+      PrintOut("  {:<8} {}\n", cuda::NameOf(kind), tuning.few_up_to[i]);
   }
-  fmt::print("Replies have the same bits with any of them. Hearth on GPUs is {}.\n", kUnverified);
+  PrintOut("Replies have the same bits with any of them. Hearth on GPUs is {}.\n", kUnverified);
   return Status();
 }
 

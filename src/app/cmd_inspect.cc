@@ -9,8 +9,11 @@
 
 #include "app/commands.h"
 #include "app/model_argument.h"
+#include "app/open_backend.h"
+#include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/open_sampling.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "model/costs.h"
 
@@ -90,13 +93,25 @@ Json SamplingJson(const SamplingDefaults& sampling) {
   return out;
 }
 
+// What the activations and logits of a server's largest step take on this machine.
+int64_t StepBytesOf(const Model& model) {
+  const EngineFlags flags;
+  SchedulerOptions scheduler;
+  scheduler.max_sequences = flags.max_sequences;
+  BackendOptions options;
+  options.max_step_tokens = flags.max_step_tokens;
+  options.max_rows = WidestStepRows(scheduler);
+  Result<BackendPlan> plan = PlanBackend(model, options);
+  return plan.ok() ? plan->step_bytes + plan->result_bytes : 0;
+}
+
 Json Report(const Model& model, const std::string& path, const SamplingDefaults& sampling) {
   const ModelCosts costs = CostsOf(model);
   JsonArray mix;
   for (const auto& [name, share] : QuantMix(*model.file)) {
     mix.push_back(JsonObject{{"format", name}, {"tensors", share.tensors}, {"bytes", share.bytes}});
   }
-  const int64_t kv = KvBytes(costs, model.spec.max_context);
+  const int64_t kv = KvBytes(costs, model.spec.max_context), step = StepBytesOf(model);
   return JsonObject{
       {"model", path},
       {"format", NameOf(model.file->format())},
@@ -116,11 +131,12 @@ Json Report(const Model& model, const std::string& path, const SamplingDefaults&
       {"kv_window_bytes", costs.kv_window_bytes},
       {"memory_bytes", JsonObject{{"weights", costs.weight_bytes},
                                   {"kv_at_max_context", kv},
-                                  {"total_at_max_context", costs.weight_bytes + kv}}}};
+                                  {"largest_step", step},
+                                  {"total_at_max_context", costs.weight_bytes + kv + step}}}};
 }
 
 void PrintSampling(const SamplingDefaults& sampling) {
-  if (!sampling.source.empty()) fmt::print("sampling    {}\n", DescribeSampling(sampling));
+  if (!sampling.source.empty()) PrintOut("sampling    {}\n", DescribeSampling(sampling));
 }
 
 std::string Gib(int64_t bytes) {
@@ -138,46 +154,48 @@ std::string Count(int64_t n) {
 }
 
 void PrintShape(const ModelSpec& spec) {
-  fmt::print("layers      {}", spec.layers.size());
+  PrintOut("layers      {}", spec.layers.size());
   if (const int window = WindowOf(spec); window > 0) {
-    fmt::print(", {} of them with a window of {}", NumWindowLayers(spec), window);
+    PrintOut(", {} of them with a window of {}", NumWindowLayers(spec), window);
   }
-  fmt::print("\nwidth       {}, heads {} x {}, KV heads {}\n", spec.d_model, spec.n_heads,
-             spec.d_head, spec.n_kv_heads);
+  PrintOut("\nwidth       {}, heads {} x {}, KV heads {}\n", spec.d_model, spec.n_heads,
+           spec.d_head, spec.n_kv_heads);
   if (spec.n_experts > 0) {
-    fmt::print("experts     {} of {} active, each {} wide\n", spec.n_active_experts, spec.n_experts,
-               spec.d_ff_expert);
+    PrintOut("experts     {} of {} active, each {} wide\n", spec.n_active_experts, spec.n_experts,
+             spec.d_ff_expert);
   } else {
-    fmt::print("ffn         {} wide\n", spec.d_ff);
+    PrintOut("ffn         {} wide\n", spec.d_ff);
   }
-  fmt::print("vocabulary  {}{}\n", spec.vocab_size, spec.tied_head ? ", head tied" : "");
-  fmt::print("context     {} tokens, rope theta {:g}, scaling {}\n", spec.max_context,
-             spec.rope.theta, NameOf(spec.rope.scaling));
+  PrintOut("vocabulary  {}{}\n", spec.vocab_size, spec.tied_head ? ", head tied" : "");
+  PrintOut("context     {} tokens, rope theta {:g}, scaling {}\n", spec.max_context,
+           spec.rope.theta, NameOf(spec.rope.scaling));
 }
 
 void Print(const Model& model, const std::string& path) {
   const ModelCosts costs = CostsOf(model);
   const ModelSpec& spec = model.spec;
-  fmt::print("{}\n", path);
-  fmt::print("format      {}, {} shard{}, {} tensors, {}\n", NameOf(model.file->format()),
-             model.file->num_shards(), model.file->num_shards() == 1 ? "" : "s",
-             model.file->tensors().size(), Gib(static_cast<int64_t>(model.file->file_bytes())));
-  fmt::print("family      {}{}\n", spec.family,
-             spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
-  fmt::print("parameters  {}, {} active per token\n", Count(costs.parameters),
-             Count(costs.active_parameters));
+  PrintOut("{}\n", path);
+  PrintOut("format      {}, {} shard{}, {} tensors, {}\n", NameOf(model.file->format()),
+           model.file->num_shards(), model.file->num_shards() == 1 ? "" : "s",
+           model.file->tensors().size(), Gib(static_cast<int64_t>(model.file->file_bytes())));
+  PrintOut("family      {}{}\n", spec.family,
+           spec.name.empty() ? "" : fmt::format(" ({})", spec.name));
+  PrintOut("parameters  {}, {} active per token\n", Count(costs.parameters),
+           Count(costs.active_parameters));
   PrintShape(spec);
-  fmt::print("weights    ");
+  PrintOut("weights    ");
   for (const auto& [name, share] : QuantMix(*model.file)) {
-    fmt::print(" {} x {} ({})", share.tensors, name, Gib(share.bytes));
+    PrintOut(" {} x {} ({})", share.tensors, name, Gib(share.bytes));
   }
-  fmt::print("\nper token   {} of weights read, {} of KV written (f16)\n", Gib(costs.decode_bytes),
-             Gib(costs.kv_bytes_per_token + costs.kv_window_bytes / std::max(1, WindowOf(spec))));
+  PrintOut("\nper token   {} of weights read, {} of KV written (f16)\n", Gib(costs.decode_bytes),
+           Gib(costs.kv_bytes_per_token + costs.kv_window_bytes / std::max(1, WindowOf(spec))));
   const int some = std::min(8192, spec.max_context);
+  const int64_t step = StepBytesOf(model);
   for (const int context : {some, spec.max_context}) {
     const int64_t kv = KvBytes(costs, context);
-    fmt::print("memory      {} = {} weights + {} KV at {} tokens\n", Gib(costs.weight_bytes + kv),
-               Gib(costs.weight_bytes), Gib(kv), context);
+    PrintOut("memory      {} = {} weights + {} steps + {} KV at {} tokens\n",
+             Gib(costs.weight_bytes + step + kv), Gib(costs.weight_bytes), Gib(step), Gib(kv),
+             context);
     if (some == spec.max_context) break;
   }
 }
@@ -188,7 +206,7 @@ Status Inspect(const Options& options) {
   HEARTH_ASSIGN(const SamplingDefaults sampling,
                 OpenSamplingDefaults(TextSource::Of(*model.file, path)));
   if (options.json) {
-    fmt::print("{}\n", WriteJson(Report(model, path, sampling), 2));
+    PrintJson(Report(model, path, sampling));
   } else {
     Print(model, path);
     PrintSampling(sampling);

@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/flag_checks.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "platform/file.h"
 #include "server/access/keys.h"
@@ -46,16 +47,15 @@ Status MakeKey(const KeyFlags& flags) {
   HEARTH_ASSIGN(const KeyRing::Fresh fresh, KeyRing::Make(flags.id, flags.is_admin, flags.limits));
   if (!flags.keys_path.empty()) {
     HEARTH_TRY(AddEntry(flags.keys_path, fresh.entry));
-    std::printf("%s\n", fresh.key.c_str());
-    std::fprintf(stderr,
-                 "Save this key now; it will not be shown again. Its entry is in %s; a running "
-                 "server reads that file again on SIGHUP.\n",
-                 flags.keys_path.c_str());
+    PrintOut("{}\n", fresh.key);
+    PrintError(
+        "Save this key now; it will not be shown again. Its entry is in %s; a running "
+        "server reads that file again on SIGHUP.\n",
+        flags.keys_path.c_str());
     return Status();
   }
-  std::printf("%s\n", fresh.key.c_str());
-  std::fprintf(
-      stderr,
+  PrintOut("{}\n", fresh.key);
+  PrintError(
       "Save this key now; it will not be shown again. Its entry for the \"keys\" of the file:\n"
       "%s\n",
       fresh.entry.c_str());

@@ -11,6 +11,7 @@
 #include "app/model_argument.h"
 #include "app/open_backend.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "base/json.h"
 #include "cpu/packed_model.h"
 #include "platform/file.h"
@@ -44,8 +45,8 @@ Result<std::vector<NamedText>> TextsOf(const std::string& path, const WeightFile
 
 void ShowWriting(int64_t done, int64_t total) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\rwriting %3d %%%s", static_cast<int>(100 * done / total),
-               done == total ? "\r\x1b[K" : "");
+  PrintCodes(stderr, Printf("\rwriting %3d %%%s", static_cast<int>(100 * done / total),
+                            done == total ? "\r\x1b[K" : ""));
 }
 
 Status Pack(PackFlags flags) {
@@ -70,8 +71,8 @@ Status Pack(PackFlags flags) {
   const std::string spills = packed->WriteSpills();
   const PackedContent content{kPackedLayout, sources, packed->weights(), spills};
   HEARTH_TRY(WritePackedFile(flags.out, content, ShowWriting));
-  std::printf("%s: %.2f GiB of weights, packed from %s\n", flags.out.c_str(),
-              static_cast<double>(packed->weights().size()) / (1 << 30), flags.in.c_str());
+  PrintOut("{}: {:.2f} GiB of weights, packed from {}\n", flags.out,
+           static_cast<double>(packed->weights().size()) / (1 << 30), flags.in);
   return Status();
 }
 

@@ -13,7 +13,9 @@
 #include "app/kv_flag.h"
 #include "app/lone_sequence.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "app/surprise.h"
 #include "app/text_pieces.h"
 #include "model/reference.h"
@@ -73,9 +75,9 @@ Status Perplexity(const Flags& flags) {
                  flags.text.c_str());
   }
   const double mean = sum.surprise / static_cast<double>(sum.tokens);
-  fmt::print("perplexity {:.4f}\ntokens {}\nbits per byte {:.4f}\ncontext {}\n", std::exp(mean),
-             sum.tokens, sum.surprise / std::log(2) / static_cast<double>(text.text_bytes),
-             adjusted.context);
+  PrintOut("perplexity {:.4f}\ntokens {}\nbits per byte {:.4f}\ncontext {}\n", std::exp(mean),
+           sum.tokens, sum.surprise / std::log(2) / static_cast<double>(text.text_bytes),
+           adjusted.context);
   return Status();
 }
 
@@ -99,6 +101,7 @@ void AddPerplexity(CLI::App& eval, Command& chosen) {
   AddIsa(*sub, flags->hardware);
   AddThreads(*sub, flags->hardware);
   AddKvType(*sub, flags->hardware.kv_code);
+  AddNumerics(*sub, flags->hardware.numerics);
   sub->callback([&chosen, flags] { chosen = [flags] { return Perplexity(*flags); }; });
 }
 

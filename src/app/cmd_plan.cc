@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "app/cmd_plan.h"
@@ -10,9 +11,12 @@
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/plan_sample.h"
+#include "app/print.h"
+#include "app/server_memory.h"
 #include "app/today.h"
 #include "base/terminal.h"
 #include "plan/plan.h"
@@ -20,6 +24,7 @@
 #include "platform/isa.h"
 #include "platform/topology.h"
 #include "platform/usage.h"
+#include "server/access/account.h"
 #include "store/inventory.h"
 
 namespace hearth {
@@ -118,7 +123,13 @@ std::optional<EnginePlan> Fit(const Model& model, const PlanFlags& flags, const 
   FitFigures& fit = record.fit;
   fit.usable_bytes = where.usable_bytes;
   fit.max_context = model.spec.max_context;
-  Result<EnginePlan> planned = PlanEngine(model, flags.engine, where.usable_bytes);
+  fit.server_bytes = ServerMemoryBytes(
+      static_cast<uint64_t>(Accounts::BudgetFor(where.usable_bytes)), record.rates.threads);
+  EngineFlags engine = flags.engine;
+  engine.hardware.beside_bytes = fit.server_bytes;
+  const auto server = static_cast<uint64_t>(fit.server_bytes);
+  Result<EnginePlan> planned =
+      PlanEngine(model, engine, where.usable_bytes - std::min(where.usable_bytes, server));
   if (!planned.ok()) {
     fit.problem = planned.status().message();
     return std::nullopt;
@@ -213,26 +224,25 @@ Status PlanAll(const PlanFlags& flags) {
                               {"bytes", stored.bytes},
                               {"fits", fits},
                               {"decode_tokens_per_second", rate}});
-    text += fmt::format("{:<40} {:>10}  {:<5} {:>12.3g}\n", ForTerminal(stored.name),
-                        HumanBytes(stored.bytes), fits ? "yes" : "NO", rate);
+    text += fmt::format("{:<40} {:>10}  {:<5} {:>12.3g}\n", stored.name, HumanBytes(stored.bytes),
+                        fits ? "yes" : "NO", rate);
   }
   if (flags.json) {
-    fmt::print("{}\n", WriteJson(JsonObject{{"schema", "hearth.plan.models"},
-                                            {"version", 1},
-                                            {"stream_bytes_per_second", sample.rates.stream},
-                                            {"models", std::move(rows)}},
-                                 2));
+    PrintJson(JsonObject{{"schema", "hearth.plan.models"},
+                         {"version", 1},
+                         {"stream_bytes_per_second", sample.rates.stream},
+                         {"models", std::move(rows)}});
     return Status();
   }
-  fmt::print("{}: {} threads, {}; reads {:.1f} GB/s, {:.2f} TOP/s of int8; {:.1f} GiB usable\n\n",
-             ProcessorName(), sample.rates.threads, options.isa, sample.rates.stream / 1e9,
-             sample.rates.int8 / 1e12, InGib(static_cast<int64_t>(UsableMemoryBytes())));
+  PrintOut("{}: {} threads, {}; reads {:.1f} GB/s, {:.2f} TOP/s of int8; {:.1f} GiB usable\n\n",
+           ProcessorName(), sample.rates.threads, options.isa, sample.rates.stream / 1e9,
+           sample.rates.int8 / 1e12, InGib(static_cast<int64_t>(UsableMemoryBytes())));
   if (text.empty()) {
-    fmt::print("No models on this machine yet: `hearth pull` lists names to download.\n");
+    PrintOut("No models on this machine yet: `hearth pull` lists names to download.\n");
     return Status();
   }
-  fmt::print("{:<40} {:>10}  {:<5} {:>12}\n{}\n", "MODEL", "SIZE", "FITS", "~ tokens/s", text);
-  fmt::print(
+  PrintOut("{:<40} {:>10}  {:<5} {:>12}\n{}\n", "MODEL", "SIZE", "FITS", "~ tokens/s", text);
+  PrintOut(
       "One user, from the bytes that a token reads; `hearth plan MODEL` runs a part of it and "
       "says more.\n");
   return Status();
@@ -256,9 +266,9 @@ Status Plan(const PlanFlags& flags) {
     HEARTH_TRY(WriteFileAtomically(flags.html, std::as_bytes(std::span(page))));
   }
   if (flags.json) {
-    fmt::print("{}\n", WriteJson(PlanJson(record), 2));
+    PrintJson(PlanJson(record));
   } else {
-    fmt::print("{}", ForTerminal(PlanText(record)));
+    PrintOut(PlanText(record));
   }
   return Status();
 }
@@ -317,6 +327,7 @@ void AddPlan(CLI::App& app, Command& chosen) {
       ->option_text("SIZE")
       ->transform(Size());
   AddKvType(*plan, flags->engine.hardware.kv_code);
+  AddNumerics(*plan, flags->engine.hardware.numerics);
   AddIsa(*plan, flags->engine.hardware);
   AddThreads(*plan, flags->engine.hardware);
   plan->add_option("--html", flags->html, "HTML file for the plan with charts");

@@ -12,9 +12,11 @@
 #include "app/compute_flags.h"
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
+#include "app/numerics_flag.h"
 #include "app/open_engine.h"
 #include "app/open_model.h"
 #include "app/plan_sample.h"
+#include "app/print.h"
 #include "app/today.h"
 #include "base/terminal.h"
 #include "plan/fleet.h"
@@ -259,8 +261,11 @@ Status PlanFleet(const FleetPlanFlags& flags) {
     const std::string page = FleetPage(record);
     HEARTH_TRY(WriteFileAtomically(flags.html, std::as_bytes(std::span(page))));
   }
-  fmt::print("{}",
-             flags.json ? WriteJson(FleetJson(record), 2) + "\n" : ForTerminal(FleetText(record)));
+  if (flags.json) {
+    PrintJson(FleetJson(record));
+  } else {
+    PrintOut(FleetText(record));
+  }
   return Status();
 }
 
@@ -420,6 +425,7 @@ CLI::App* AddPlanFleet(CLI::App& plan, Command& chosen) {
       ->capture_default_str();
   AddIsa(*sub, flags->engine.hardware);
   AddThreads(*sub, flags->engine.hardware);
+  AddNumerics(*sub, flags->engine.hardware.numerics);
   sub->add_option("--html", flags->html, "HTML file for the result with charts");
   sub->add_flag("--json", flags->json, "Print JSON");
   sub->callback([&chosen, flags] { chosen = [flags] { return PlanFleet(*flags); }; });

@@ -13,7 +13,7 @@
 #include "app/commands.h"
 #include "app/flag_checks.h"
 #include "app/open_backend.h"
-#include "base/terminal.h"
+#include "app/print.h"
 #include "hub/progress.h"
 #include "hub/pull.h"
 
@@ -44,17 +44,17 @@ class Screen final : public PullWatcher {
     const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
     const auto text = progress_->Update(now.count(), bytes_here);
     if (!text) return;
-    std::fputs(text->c_str(), stderr);
+    PrintCodes(stderr, *text);
     std::fflush(stderr);
     is_on_bar_ = is_terminal_;
   }
   void OnNote(const std::string& note) override {
     if (is_quiet_) return;
     EndBar();
-    std::fprintf(stderr, "%s\n", ForTerminal(note).c_str());
+    PrintError("%s\n", note.c_str());
   }
   void EndBar() {
-    if (is_on_bar_) std::fputs("\n", stderr);
+    if (is_on_bar_) PrintError("\n");
     is_on_bar_ = false;
   }
 
@@ -85,13 +85,13 @@ Status Pull(PullFlags flags) {
   Screen screen(flags.is_quiet);
   Result<Pulled> pulled = PullModel(*transport, places, hub, wishes, screen);
   screen.EndBar();
-  if (!pulled.ok()) return Status(pulled.status().code(), ForTerminal(pulled.status().message()));
+  HEARTH_TRY(pulled.status());
   if (!pulled->is_checked) {
     screen.OnNote(
         "the source gives no checksum: only the length was checked; --sha256 checks more");
   }
   if (!pulled->was_here) screen.OnNote("use it with `hearth run " + pulled->name + "`");
-  std::printf("%s\n", pulled->path.c_str());
+  PrintOut("{}\n", pulled->path);
   return Status();
 }
 

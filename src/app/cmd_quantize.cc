@@ -14,6 +14,7 @@
 #include "app/flag_checks.h"
 #include "app/model_argument.h"
 #include "app/open_backend.h"
+#include "app/print.h"
 #include "app/quality.h"
 #include "quantize/quantize.h"
 
@@ -29,8 +30,8 @@ struct Flags {
 
 void ShowProgress(uint64_t done, uint64_t total) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\rquantizing %3d %%%s", static_cast<int>(100 * done / total),
-               done >= total ? "\r\x1b[K" : "");
+  PrintCodes(stderr, Printf("\rquantizing %3d %%%s", static_cast<int>(100 * done / total),
+                            done >= total ? "\r\x1b[K" : ""));
 }
 
 Result<Target> TargetOf(const Flags& flags) {
@@ -63,22 +64,22 @@ void PrintSummary(const std::vector<TensorOutcome>& outcomes) {
     sum.worst = std::max(sum.worst, each.error);
     is_second |= each.from != each.to && BitsPerValue(each.from) < 16;
   }
-  fmt::print("{:<22} {:>8} {:>12} {:>12}  {}\n", "tensors", "count", "MiB before", "MiB after",
-             "largest error");
+  PrintOut("{:<22} {:>8} {:>12} {:>12}  {}\n", "tensors", "count", "MiB before", "MiB after",
+           "largest error");
   const auto in_mib = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
   for (const auto& [kind, sum] : by_kind) {
-    fmt::print("{:<22} {:>8} {:>12.1f} {:>12.1f}  {:.4f}\n", kind, sum.count, in_mib(sum.before),
-               in_mib(sum.after), sum.worst);
+    PrintOut("{:<22} {:>8} {:>12.1f} {:>12.1f}  {:.4f}\n", kind, sum.count, in_mib(sum.before),
+             in_mib(sum.after), sum.worst);
   }
   if (is_second) {
-    fmt::print("note: some tensors had been quantized before; a model in F16 or BF16 loses less\n");
+    PrintOut("note: some tensors had been quantized before; a model in F16 or BF16 loses less\n");
   }
 }
 
 void PrintTensors(const std::vector<TensorOutcome>& outcomes) {
   for (const TensorOutcome& each : outcomes) {
-    fmt::print("{:<40} {:>6} to {:<6} error {:.4f}{}{}\n", each.name, NameOf(each.from),
-               NameOf(each.to), each.error, each.why.empty() ? "" : "  ", each.why);
+    PrintOut("{:<40} {:>6} to {:<6} error {:.4f}{}{}\n", each.name, NameOf(each.from),
+             NameOf(each.to), each.error, each.why.empty() ? "" : "  ", each.why);
   }
 }
 
@@ -86,7 +87,7 @@ Status ReportQuality(const Flags& flags) {
   HEARTH_ASSIGN(const Quality quality,
                 CompareQuality({flags.in, flags.hardware}, {flags.out, flags.hardware}, flags.text,
                                flags.num_tokens));
-  fmt::print("\n");
+  PrintOut("\n");
   PrintQuality(quality, "the source");
   return Status();
 }
@@ -118,11 +119,10 @@ Status Quantize(Flags flags) {
     before += each.bytes_before;
     after += each.bytes_after;
   }
-  fmt::print("{}: {:.2f} GiB of weights, {:.2f} before\n", flags.out,
-             static_cast<double>(after) / (1 << 30), static_cast<double>(before) / (1 << 30));
+  PrintOut("{}: {:.2f} GiB of weights, {:.2f} before\n", flags.out,
+           static_cast<double>(after) / (1 << 30), static_cast<double>(before) / (1 << 30));
   if (!flags.text.empty()) return ReportQuality(flags);
-  fmt::print(
-      "To see what it costs in quality, add --text FILE with a text like those it is for.\n");
+  PrintOut("To see what it costs in quality, add --text FILE with a text like those it is for.\n");
   return Status();
 }
 

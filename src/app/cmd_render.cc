@@ -36,19 +36,24 @@ std::string IdArray(const std::vector<Token>& tokens) {
   return out + "]\n";
 }
 
-// A terminal gets colour for special tokens, and no control characters out of messages.
+// A terminal gets colour for special tokens, and no control characters out of messages or the
+// vocabulary. Anything else gets the prompt's bytes as they are: they are data.
 std::string TextOf(const std::vector<Token>& tokens, const Tokenizer& tokenizer, bool is_terminal) {
-  std::string out;
+  std::string out, ordinary;  // tokens may be parts of characters: what stands together is shown so
+  const auto show = [&] {
+    out += is_terminal ? ForTerminal(ordinary) : ordinary;
+    ordinary.clear();
+  };
   for (const Token token : tokens) {
     const std::string_view bytes = tokenizer.Bytes(token);
-    if (!is_terminal) {
-      out += bytes;
-    } else if (tokenizer.IsSpecial(token)) {
-      out.append("\x1b[1;36m").append(bytes).append("\x1b[0m");
-    } else {
-      out += ForTerminal(bytes);
+    if (!is_terminal || !tokenizer.IsSpecial(token)) {
+      ordinary += bytes;
+      continue;
     }
+    show();
+    out.append("\x1b[1;36m").append(ForTerminal(bytes)).append("\x1b[0m");
   }
+  show();
   return out + "\n";
 }
 

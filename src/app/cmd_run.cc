@@ -11,6 +11,7 @@
 #include "app/kv_flag.h"
 #include "app/model_argument.h"
 #include "app/numa_flag.h"
+#include "app/numerics_flag.h"
 #include "app/run_terminal.h"
 #include "app/server_key.h"
 #include "platform/file.h"
@@ -190,6 +191,7 @@ std::vector<CLI::Option*> AddLocal(CLI::App& sub, ChatOptions& chat) {
           ->capture_default_str(),
       AddDevice(sub, chat.hardware.device),
       AddKvType(sub, chat.hardware.kv_code),
+      AddNumerics(sub, chat.hardware.numerics),
       AddIsa(sub, chat.hardware),
       AddThreads(sub, chat.hardware),
       AddNuma(sub, chat.hardware.numa_nodes),

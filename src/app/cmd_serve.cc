@@ -15,23 +15,29 @@
 
 #include "app/agent_check.h"
 #include "app/commands.h"
+#include "app/config.h"
 #include "app/confine_serve.h"
 #include "app/live_keys.h"
+#include "app/memory_return.h"
 #include "app/model_argument.h"
 #include "app/model_offers.h"
 #include "app/open_accounts.h"
 #include "app/open_batches.h"
 #include "app/open_journal.h"
 #include "app/paging.h"
+#include "app/secret_files.h"
 #include "app/serve_flags.h"
 #include "app/serve_life.h"
 #include "app/serve_reload.h"
 #include "app/served_parts.h"
+#include "app/server_memory.h"
 #include "backend/numerics.h"
 #include "base/terminal.h"
 #include "http/http_server.h"
+#include "late/late.h"
 #include "platform/file.h"
 #include "platform/isa.h"
+#include "platform/memory.h"
 #include "platform/usage.h"
 #include "server/access/guard.h"
 #include "server/access/keys.h"
@@ -44,6 +50,7 @@
 #include "server/turns/api_error.h"
 #include "server/turns/turn_service.h"
 #include "server/ui/page_files.h"
+#include "supervise/worker_seat.h"
 #include "trace/exporter.h"
 #include "trace/tracer.h"
 
@@ -79,6 +86,7 @@ struct Served {
   LiveKeys keys;
   RateLimiter limiter;
   std::unique_ptr<Accounts> accounts;
+  std::unique_ptr<MemoryReturn> memory;
   std::unique_ptr<ServerMetrics> metrics;
   std::unique_ptr<RequestLog> log;
   SteadyClock clock;
@@ -109,6 +117,8 @@ ServedSpec SpecOf(const ServeFlags& flags) {
   spec.engine = flags.engine;
   spec.engine.stall_s = flags.life.stall_s / 2;
   spec.engine.reserves_kv = flags.life.reserves_kv;
+  spec.engine.hardware.beside_bytes =
+      ServerMemoryBytes(flags.request_bytes, flags.engine.hardware.num_threads);
   return spec;
 }
 
@@ -158,10 +168,10 @@ int ConnectionsWithin(int64_t file_limit, int wanted) {
   constexpr int64_t kReserved = 256;
   const auto room = static_cast<int>(std::max<int64_t>(1, file_limit - kReserved));
   if (room < wanted) {
-    std::fprintf(stderr,
-                 "warning: limited to %d connections, because this process may open %lld files "
-                 "(ulimit -n)\n",
-                 room, static_cast<long long>(file_limit));
+    PrintError(
+        "warning: limited to %d connections, because this process may open %lld files "
+        "(ulimit -n)\n",
+        room, static_cast<long long>(file_limit));
   }
   return std::min(room, wanted);
 }
@@ -223,7 +233,7 @@ Status ListenForControl(const ServeFlags& flags, Served& served) {
   };
   HEARTH_ASSIGN(served.control, HttpServer::Listen(std::move(options), std::move(router)));
   served.metrics->AddListener("control", [&server = *served.control] { return server.counts(); });
-  std::fprintf(stderr, "control on http://127.0.0.1:%d\n", served.control->port());
+  PrintError("control on http://127.0.0.1:%d\n", served.control->port());
   return Status();
 }
 
@@ -278,9 +288,8 @@ Result<ServiceOptions> OpenWatchers(const ServeFlags& flags, Served& served) {
   options.neutralise = flags.neutralise;
   options.unknown_fields = flags.unknown_fields;
   options.overload_status = flags.overload_status;
-  options.domain_secret = DomainSecretOf(flags.engine.cache);
   OpenedJournal opened = OpenJournal(flags.engine.cache, served.life.secret());
-  options.origin_key = opened.origin_key;
+  if (opened.secrets) options.secrets.emplace(*opened.secrets);
   options.journal = std::move(opened.journal);
   options.watch = [&metrics = *served.metrics](std::shared_ptr<EventSink> sink) {
     return metrics.Watch(std::move(sink));
@@ -321,15 +330,14 @@ void SayWhere(const ServeFlags& flags, const Served& served) {
                        InGib(counts.budget_bytes));
   }
   if (!flags.http.unix_path.empty()) {
-    std::fprintf(stderr, "%s at %s\n", what.c_str(), flags.http.unix_path.c_str());
+    PrintError("%s at %s\n", what.c_str(), flags.http.unix_path.c_str());
     return;
   }
   const char* scheme = flags.certificate.empty() ? "http" : "https";
-  std::fprintf(stderr, "%s at %s://%s:%d/v1%s\n", what.c_str(), scheme, flags.http.host.c_str(),
-               served.server->port(), more.c_str());
+  PrintError("%s at %s://%s:%d/v1%s\n", what.c_str(), scheme, flags.http.host.c_str(),
+             served.server->port(), more.c_str());
   if (PageFiles().empty()) return;
-  std::fprintf(stderr, "web page at %s://%s:%d/\n", scheme, flags.http.host.c_str(),
-               served.server->port());
+  PrintError("web page at %s://%s:%d/\n", scheme, flags.http.host.c_str(), served.server->port());
 }
 
 // What has a mistake in it changes nothing.
@@ -383,9 +391,26 @@ ServePaths PathsOf(const ServeFlags& flags, const Offers& offers) {
   return paths;
 }
 
+// Alone it opens its sockets itself, when its threads are there.
+bool OpensLowPort(const ServeFlags& flags, const ServeLife& life) {
+  const auto is_low = [](int port) { return port > 0 && port < 1024; };
+  return life.listener(ServeLife::Door::kApi) < 0 &&
+         (is_low(flags.http.port) || is_low(flags.control_port));
+}
+
+// What a confined server could not load any more, and then what it may open.
+Status Narrow(const ServeFlags& flags, const Offers& offers, const ServeLife& life) {
+  if (!flags.trace_url.empty()) HEARTH_TRY(LoadCurl().Within("--trace-endpoint"));
+  if (flags.batches.is_remote()) HEARTH_TRY(LoadLibpq().Within("--batches"));
+  if (!flags.events.address.empty()) HEARTH_TRY(LoadZmq().Within("--kv-events"));
+  return ConfineFiles(flags.confine, PathsOf(flags, offers), OpensLowPort(flags, life));
+}
+
 Status Serve(ServeFlags flags) {
+  SpareAddressSpace();
   HEARTH_ASSIGN(const std::unique_ptr<ServeLife> life, ServeLife::Begin(flags.life));
   HEARTH_TRY(CheckFlags(flags));
+  HEARTH_TRY(CheckServerFits(SpecOf(flags).engine.hardware.beside_bytes, UsableMemoryBytes()));
   HEARTH_TRY(CheckCacheFlags(flags.engine.cache));
   if (!flags.trace_url.empty()) {
     HEARTH_ASSIGN(flags.trace_url, CheckTraceUrl(flags.trace_url));
@@ -397,15 +422,14 @@ Status Serve(ServeFlags flags) {
   if (life->is_supervisor()) {
     const HttpOptions control = ControlOptionsOf(flags);
     return life->Supervise(OptionsOf(flags), flags.control_port < 0 ? nullptr : &control,
-                           flags.drain_s);
+                           flags.drain_s, [&] { return ConfineSupervisor(flags.confine); });
   }
-  for (const std::string& warning : offers.warnings) {
-    std::fprintf(stderr, "warning: %s\n", ForTerminal(warning).c_str());
-  }
-  HEARTH_TRY(
-      ConfineFiles(flags.confine, PathsOf(flags, offers)));  // before there are other threads
+  for (const std::string& warning : offers.warnings) PrintError("warning: %s\n", warning.c_str());
+  HEARTH_TRY(Narrow(flags, offers, *life));  // before there are other threads
   life->BeginLoading();
   HEARTH_ASSIGN(served.accounts, OpenAccounts(flags.request_bytes));
+  served.memory = std::make_unique<MemoryReturn>(
+      [&accounts = *served.accounts] { return accounts.counts().total(); });
   HEARTH_TRY(TryListening(flags, *life));
   // Before the model, which may take a minute to load.
   HEARTH_ASSIGN(served.agent, AgentCheck::Listen(flags.agent, flags.http));
@@ -432,14 +456,29 @@ Status Serve(ServeFlags flags) {
                 {flags.http.host, served.server->port(), served.model->model().name});
   }
   const int signal = WaitForEnd(flags, served);
-  std::fprintf(stderr,
-               "%s: shutting down; waiting up to %g s for running requests (a second signal stops "
-               "them at once)\n",
-               strsignal(signal), flags.life.notice_s + flags.drain_s);
+  PrintError(
+      "%s: shutting down; waiting up to %g s for running requests (a second signal stops "
+      "them at once)\n",
+      strsignal(signal), flags.life.notice_s + flags.drain_s);
   life->BeginDrain(flags.drain_s);
   Finish(flags, served);
   life->Forget();
   return Status();
+}
+
+// Said once: by the process that was started.
+void WarnOfSecrets(CLI::App& root, const ServeFlags& flags) {
+  if (WorkerSeat::IsOffered()) return;
+  const Settings settings =
+      ReadSettings(StandardSources(GivenConfig(root)), ListConfigurable(root));
+  std::vector<SecretFile> files = FilesWithPasswords(settings);
+  files.push_back({flags.keys_path, "API keys", ""});
+  files.push_back({flags.private_key, "a private key", ""});
+  const CacheFlags& cache = flags.engine.cache;
+  files.push_back({cache.key_path, "the key of the caches", ""});
+  if (!cache.directory.empty())
+    files.push_back({cache.directory + "/key", "the key of the cache", ""});
+  WarnOfExposed(files);
 }
 
 }  // namespace
@@ -449,7 +488,12 @@ void AddServe(CLI::App& app, Command& chosen) {
   CLI::App* sub =
       app.add_subcommand("serve", "Serve models over HTTP with the OpenAI API and others");
   AddServeOptions(*sub, *flags);
-  sub->callback([&chosen, flags] { chosen = [flags] { return Serve(*flags); }; });
+  sub->callback([&app, &chosen, flags] {
+    chosen = [&app, flags] {
+      WarnOfSecrets(app, *flags);
+      return ExplainRefusedFile(flags->confine, Serve(*flags));
+    };
+  });
 }
 
 }  // namespace hearth

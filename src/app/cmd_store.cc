@@ -11,7 +11,9 @@
 #include "app/commands.h"
 #include "app/open_backend.h"
 #include "app/open_sampling.h"
+#include "app/print.h"
 #include "base/json.h"
+#include "base/mask_secrets.h"
 #include "base/terminal.h"
 #include "store/inventory.h"
 #include "store/model_store.h"
@@ -35,28 +37,28 @@ Status List(const StoreFlags& flags) {
   HEARTH_ASSIGN(const StorePlaces places, FindPlaces(ProcessEnvironment()));
   const Inventory inventory = TakeInventory(places);
   for (const std::string& problem : inventory.problems) {
-    std::fprintf(stderr, "warning: %s\n", ForTerminal(problem).c_str());
+    PrintError("warning: %s\n", problem.c_str());
   }
   if (flags.json) {
     JsonArray models;
     for (const StoredModel& model : inventory.models) models.push_back(JsonOf(model));
-    fmt::print("{}\n", WriteJson(models, 2));
+    PrintJson(models);
     return Status();
   }
   size_t width = 4;
   for (const StoredModel& model : inventory.models) width = std::max(width, model.name.size());
   if (inventory.models.empty()) {
-    fmt::print("No models on this machine yet: `hearth pull` lists names to download.\n");
+    PrintOut("No models on this machine yet: `hearth pull` lists names to download.\n");
   } else {
-    fmt::print("{:<{}}  {:>10}  {}\n", "NAME", width, "SIZE", "STORE");
+    PrintOut("{:<{}}  {:>10}  {}\n", "NAME", width, "SIZE", "STORE");
   }
   for (const StoredModel& model : inventory.models) {
-    fmt::print("{:<{}}  {:>10}  {}{}\n", ForTerminal(model.name), width, HumanBytes(model.bytes),
-               NameOf(model.origin),
-               model.is_complete ? "" : ", unfinished: `hearth pull` resumes it");
+    PrintOut("{:<{}}  {:>10}  {}{}\n", model.name, width, HumanBytes(model.bytes),
+             NameOf(model.origin),
+             model.is_complete ? "" : ", unfinished: `hearth pull` resumes it");
   }
   if (!flags.shows_all) return Status();
-  fmt::print("\n");
+  PrintOut("\n");
   PrintCatalogue(UsableMemoryBytes());
   return Status();
 }
@@ -90,7 +92,7 @@ Result<Shown> FindShown(const StorePlaces& places, const std::string& name) {
 }
 
 void PrintLine(const char* label, const std::string& value) {
-  if (!value.empty()) fmt::print("{:<10} {}\n", label, ForTerminal(value));
+  if (!value.empty()) PrintOut("{:<10} {}\n", label, value);
 }
 
 // What requests are sampled with that do not say; empty where nobody recommends anything, and where
@@ -119,7 +121,7 @@ Status Show(const StoreFlags& flags) {
     json.object()->emplace_back("licence", shown.manifest ? shown.manifest->licence : "");
     json.object()->emplace_back("sampling", SamplingOf(model));
     json.object()->emplace_back("files", std::move(files));
-    fmt::print("{}\n", WriteJson(json, 2));
+    PrintJson(json);
     return Status();
   }
   PrintLine("name", model.name);
@@ -131,17 +133,17 @@ Status Show(const StoreFlags& flags) {
   PrintLine("format", model.quant);
   PrintLine("sampling", SamplingOf(model));
   if (shown.manifest) {
-    PrintLine("URL", shown.manifest->url);
+    PrintLine("URL", MaskSecretValue(shown.manifest->url));
     PrintLine("licence", shown.manifest->licence);
     for (const ManifestFile& file : shown.manifest->files) {
       PrintLine("file", file.name + "  " + HumanBytes(file.bytes) + "  " + file.digest);
     }
   }
   if (!model.is_complete) {
-    fmt::print("unfinished: `hearth pull {}` resumes the download\n", model.name);
+    PrintOut("unfinished: `hearth pull {}` resumes the download\n", model.name);
     return Status();
   }
-  fmt::print("`hearth inspect {}` shows what is inside\n", ForTerminal(flags.name));
+  PrintOut("`hearth inspect {}` shows what is inside\n", flags.name);
   return Status();
 }
 
@@ -156,7 +158,7 @@ Status Rm(const StoreFlags& flags) {
                  Quoted(shown.model.name).c_str(), NameOf(shown.model.origin));
   }
   HEARTH_TRY(store.Remove(shown.model.name));
-  fmt::print("removed {}, {}\n", shown.model.name, HumanBytes(shown.model.bytes));
+  PrintOut("removed {}, {}\n", shown.model.name, HumanBytes(shown.model.bytes));
   return Status();
 }
 

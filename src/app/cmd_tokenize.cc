@@ -12,6 +12,7 @@
 #include "app/model_argument.h"
 #include "app/open_tokenizer.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "text/utf8_stream.h"
 
 namespace hearth {
@@ -64,7 +65,7 @@ Status DecodeLine(const Tokenizer& tokenizer, std::string_view line, std::string
   Utf8Stream stream;
   stream.Append(bytes, text);
   stream.Finish(text);
-  out += WriteJson(Json(std::move(text)));
+  out += JsonForTerminal(WriteJson(Json(std::move(text))));
   return Status();
 }
 

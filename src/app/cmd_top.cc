@@ -14,6 +14,8 @@
 #include "app/commands.h"
 #include "app/flag_checks.h"
 #include "app/server_key.h"
+#include "base/mask_secrets.h"
+#include "base/terminal.h"
 #include "top/screen.h"
 #include "top/source.h"
 #include "top/status.h"
@@ -52,7 +54,7 @@ bool ShowsBlocks() {
 class Picture {
  public:
   Picture(const ServerAddress& address, bool has_colours) {
-    view_.where = address.unix_path.empty() ? address.url : address.unix_path;
+    view_.where = MaskSecretValue(address.unix_path.empty() ? address.url : address.unix_path);
     view_.has_colours = has_colours;
     view_.has_blocks = ShowsBlocks();
   }
@@ -97,7 +99,7 @@ Status PrintFrames(const TopFlags& flags, StatusSource& source, Picture picture)
   while (true) {
     HEARTH_ASSIGN(const Json json, source.Ask());
     if (flags.is_json) {
-      HEARTH_TRY(Print(WriteJson(json) + "\n"));
+      HEARTH_TRY(Print(JsonForTerminal(WriteJson(json)) + "\n"));
     } else {
       picture.Take(json);
       std::string frame;

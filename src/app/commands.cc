@@ -3,12 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
+#include <system_error>
 
 #include "app/cmd_fleet.h"
 #include "app/cmd_plan.h"
 #include "app/config.h"
 #include "app/usage_mistake.h"
+#include "base/terminal.h"
 #include "cuda/fatbin.h"
+#include "platform/topology.h"
 #include "server/ui/page_files.h"
 #include "supervise/worker_seat.h"
 
@@ -16,18 +20,18 @@ namespace hearth {
 namespace {
 
 int Fail(const std::string& message) {
-  std::fprintf(stderr, "hearth: %s\n", message.c_str());
+  PrintError("hearth: %s\n", message.c_str());
   return 1;
 }
 
 int FailToUnderstand(const std::string& what) {
-  std::fprintf(stderr, "hearth: %s\nRun with --help for more information.\n", what.c_str());
+  PrintError("hearth: %s\nRun with --help for more information.\n", what.c_str());
   return 2;
 }
 
 // A wrong configuration is wrong usage, which a service manager need not try again.
 int FailToConfigure(const ConfigOutcome& configured) {
-  std::fprintf(stderr, "hearth: %s\n", configured.status.message().c_str());
+  PrintError("hearth: %s\n", configured.status.message().c_str());
   return 2;
 }
 
@@ -68,7 +72,9 @@ void AddCommands(CLI::App& app, Command& chosen) {
       "models.\n`hearth COMMAND --help` lists a command's flags.");
 }
 
-int RunCommandLine(int argc, char** argv) {
+namespace {
+
+int Run(int argc, char** argv) {
   CLI::App app;
   Command chosen;
   AddCommands(app, chosen);
@@ -86,14 +92,31 @@ int RunCommandLine(int argc, char** argv) {
   if (!configured->status.ok()) return FailToConfigure(*configured);
   for (const std::string& warning : configured->warnings) {
     if (WorkerSeat::IsOffered()) break;  // the supervisor has said it
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    PrintError("warning: %s\n", warning.c_str());
   }
+  const Status status = chosen();
+  if (!status.ok()) return Fail(status.message());
+  return 0;
+}
+
+// Says how much there was: whoever set a limit knows it by its number.
+int FailForMemory(const char* what) {
+  const Topology machine = ReadTopology();
+  return Fail(
+      Printf("%s: this process may hold %.0f MiB%s", what,
+             static_cast<double>(machine.usable_memory_bytes()) / (1 << 20),
+             machine.memory_limit_bytes ? ", by the limit of its address space or cgroup" : ""));
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv) {
   try {
-    const Status status = chosen();
-    if (!status.ok()) return Fail(status.message());
-    return 0;
+    return Run(argc, argv);
   } catch (const std::bad_alloc&) {
-    return Fail("out of memory");
+    return FailForMemory("out of memory");
+  } catch (const std::system_error&) {  // what threads throw
+    return FailForMemory("the system refuses another thread");
   }
 }
 

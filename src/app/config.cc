@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <string_view>
 
@@ -58,6 +59,14 @@ class Reader {
         Keep(*found->second, {Rank::kVariable, ValuesOfVariable(*found->second, value), name});
       }
     }
+  }
+
+  // Where secrets are in it, the system's file is for the service's account alone: others go
+  // without it.
+  bool IsForOthers(const std::string& path) {
+    if (::access(path.c_str(), R_OK) == 0 || errno != EACCES) return false;
+    out_.skipped.push_back(path);
+    return true;
   }
 
   void ReadFile(const std::string& path, Rank rank) {
@@ -228,7 +237,8 @@ Settings ReadSettings(const ConfigSources& sources, const std::vector<CommandFla
   if (!sources.user_path.empty() && FileExists(sources.user_path)) {
     reader.ReadFile(sources.user_path, Rank::kUserFile);
   }
-  if (!sources.system_path.empty() && FileExists(sources.system_path)) {
+  if (!sources.system_path.empty() && FileExists(sources.system_path) &&
+      !reader.IsForOthers(sources.system_path)) {
     reader.ReadFile(sources.system_path, Rank::kSystemFile);
   }
   return settings;

@@ -36,6 +36,7 @@ struct Setting {
 struct Settings {
   std::map<std::string, Setting> values;  // by Flag::variable, which is unique
   std::vector<std::string> files;         // that were read
+  std::vector<std::string> skipped;       // the system's, where this user may not read it
   std::vector<std::string> problems;      // what is wrong with them, with file and line
   std::vector<std::string> warnings;      // variables that name no flag
 };

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/mask_secrets.h"
 #include "base/near_match.h"
 
 namespace hearth {
@@ -49,8 +50,11 @@ std::vector<std::string> DefaultValues(const Flag& flag) {
 std::string Line(const Flag& flag, const Settings& settings) {
   const auto found = settings.values.find(flag.variable);
   if (found != settings.values.end()) {
-    return flag.key + " = " + TomlValue(flag, found->second.values) + "  # " +
-           found->second.origin + "\n";
+    std::vector<std::string> values = found->second.values;
+    const bool is_masked = std::ranges::any_of(values, HoldsSecret);
+    for (std::string& value : values) value = MaskSecretValue(value);
+    return flag.key + " = " + TomlValue(flag, values) + "  # " + found->second.origin +
+           (is_masked ? ", secrets as ***" : "") + "\n";
   }
   const std::vector<std::string> values = DefaultValues(flag);
   if (!values.empty()) return flag.key + " = " + TomlValue(flag, values) + "  # default\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings as text that is itself a configuration file.
+// Settings as text that is itself a configuration file, but for passwords, which are not shown.
 #pragma once
 #include <string>
 #include <vector>

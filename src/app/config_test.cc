@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // A program of two commands, and files of its own.
 class ConfigTest : public ::testing::Test {
@@ -231,6 +232,29 @@ TEST_F(ConfigTest, WhatIsShownIsAConfigurationAgain) {
   EXPECT_THAT(reread.values.at("HEARTH_SERVE_MODEL").values, ElementsAre("a \"b\"\\c"));
   EXPECT_THAT(reread.values.at("HEARTH_RUN_QUICK").values, ElementsAre("true"));
   EXPECT_THAT(ShowSettings(Settings(), commands_), HasSubstr("# model is required\n"));
+}
+
+TEST_F(ConfigTest, ShowHidesPasswords) {
+  const std::string file = Write(
+      "p.toml", "[serve]\nurl = 'http://ada:hunter2@h/'\nhost-name = ['a', 'b?token=hunter2']\n");
+  const Settings settings = Read({file, "", "", {}});
+  const std::string shown = ShowSettings(settings, commands_);
+  EXPECT_THAT(shown, HasSubstr("url = \"http://ada:***@h/\"  # " + file + ":2, secrets as ***\n"));
+  EXPECT_THAT(shown, HasSubstr("[\"a\", \"b?token=***\"]"));
+  EXPECT_THAT(shown, Not(HasSubstr("hunter2")));
+}
+
+// The system's file may hold passwords that are for the service alone.
+TEST_F(ConfigTest, GoesWithoutTheSystemsFileWhereItIsForOthers) {
+  const std::string file = Write("system.toml", "[serve]\nport = 9\n");
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  if (::access(file.c_str(), R_OK) == 0) GTEST_SKIP() << "root reads everything";
+  const Settings settings = Read({"", file, "", {}});
+  EXPECT_THAT(settings.problems, IsEmpty());
+  EXPECT_THAT(settings.files, IsEmpty());
+  EXPECT_THAT(settings.skipped, ElementsAre(file));
+  // One that was named is a mistake.
+  EXPECT_THAT(Read({file, "", "", {}}).problems, ElementsAre(HasSubstr("ermission")));
 }
 
 TEST_F(ConfigTest, CommandsAreFoundByName) {

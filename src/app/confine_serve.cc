@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/confine_serve.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <map>
-#include <string_view>
 
 #include "app/flag_checks.h"
+#include "app/model_files.h"
+#include "base/terminal.h"
 
 namespace hearth {
 namespace {
@@ -45,39 +48,28 @@ void AddFolderOf(const std::string& file, FileUse use, std::vector<FileRule>& ou
   if (!error) out.push_back({FolderOf(real).string(), use});
 }
 
-bool IsModelFile(const fs::path& path) {
-  constexpr std::string_view kEnds[] = {".gguf",  ".safetensors", ".json",     ".jinja",
-                                        ".model", ".txt",         ".tiktoken", ".hearth"};
-  const std::string end = path.extension().string();
-  return std::find(std::begin(kEnds), std::end(kEnds), end) != std::end(kEnds);
-}
-
-// File by file: a model in somebody's home does not open the home, and links of a download cache
-// lead wherever they lead.
+// File by file: a model in somebody's home does not open the home, nor the models beside it, and
+// links of a download cache lead wherever they lead.
 void AddModel(const std::string& model, std::vector<FileRule>& out) {
-  std::error_code error;
-  const bool is_folder = fs::is_directory(model, error);
-  out.push_back({model, FileUse::kRead});
-  constexpr size_t kMost = 20'000;  // a folder of shards has thousands
-  size_t count = 0;
-  const fs::path folder = is_folder ? fs::path(model) : FolderOf(model);
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (++count > kMost) return;
-    if (is_folder || IsModelFile(at->path())) {
-      out.push_back({at->path().string(), FileUse::kRead});
-    }
-  }
+  const ModelFiles files = ModelFilesOf(model);
+  for (const std::string& folder : files.folders) out.push_back({folder, FileUse::kList});
+  for (const std::string& file : files.files) out.push_back({file, FileUse::kRead});
 }
 
-// A warning, or the error that it is where confinement is required.
+// A warning, unless there are no words for it, or the error that it is where confinement is
+// required.
 Status Judge(ConfineMode mode, const Status& status, const char* without) {
   if (status.ok()) return Status();
   if (mode == ConfineMode::kRequired) {
     return Error(Code::kUnsupported, "--confine required: %s", status.message().c_str());
   }
-  std::fprintf(stderr, "warning: %s: %s\n", status.message().c_str(), without);
+  if (without != nullptr) {
+    PrintError("warning: %s: %s\n", status.message().c_str(), without);
+  }
   return Status();
 }
+
+constexpr const char* kRightsStay = "this process keeps root's rights";
 
 }  // namespace
 
@@ -116,14 +108,32 @@ Status HideServer(ConfineMode mode) {
   return Judge(mode, HideProcess(), "other processes of this user can read the memory of this one");
 }
 
-Status ConfineFiles(ConfineMode mode, const ServePaths& paths) {
+Status ConfineSupervisor(ConfineMode mode) {
   if (mode == ConfineMode::kOff) return Status();
+  HEARTH_TRY(Judge(mode, DropCapabilities(KeptCapabilities::kNone), kRightsStay));
+  return Judge(mode, RestrictSupervisorCalls(), nullptr);  // the server will say so
+}
+
+Status ConfineFiles(ConfineMode mode, const ServePaths& paths, bool opens_low_port) {
+  if (mode == ConfineMode::kOff) return Status();
+  const auto kept = opens_low_port ? KeptCapabilities::kLowPorts : KeptCapabilities::kNone;
+  HEARTH_TRY(Judge(mode, DropCapabilities(kept), kRightsStay));
   return Judge(mode, RestrictFiles(ServeFileRules(paths)), "access to files is not restricted");
 }
 
 Status ConfineCalls(ConfineMode mode, const CallRules& rules) {
   if (mode == ConfineMode::kOff) return Status();
+  HEARTH_TRY(Judge(mode, DropCapabilities(KeptCapabilities::kNone), kRightsStay));
   return Judge(mode, RestrictCalls(rules), "system calls are not restricted");
+}
+
+Status ExplainRefusedFile(ConfineMode mode, Status failed) {
+  const bool is_refused = failed.message().find(std::strerror(EACCES)) != std::string::npos;
+  if (mode == ConfineMode::kOff || !is_refused || ::geteuid() != 0) return failed;
+  return Error(failed.code(),
+               "%s; run by root, the server gives up root's rights over other users' files: let "
+               "everybody read it, run the server as its owner, or use --confine off",
+               failed.message().c_str());
 }
 
 }  // namespace hearth

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hearth serve gives up after it has read its flags (files) and when it is ready (calls).
+// What hearth serve gives up after it has read its flags (root's rights, files) and when it is
+// ready (calls), and what the process above it does.
 #pragma once
 #include <string>
 #include <vector>
@@ -34,9 +35,16 @@ std::vector<FileRule> ServeFileRules(const ServePaths& paths);
 
 // Before keys are read; also what supervises the server.
 Status HideServer(ConfineMode mode);
-// Before any thread is started: a thread keeps what it was born with.
-Status ConfineFiles(ConfineMode mode, const ServePaths& paths);
+// The process above the server, whose sockets are open: root's rights and system calls. What it
+// starts has no more.
+Status ConfineSupervisor(ConfineMode mode);
+// Before any thread is started: a thread keeps what it was born with. Root's rights go, too; one
+// that will listen on a port below 1024 itself keeps that one until ConfineCalls.
+Status ConfineFiles(ConfineMode mode, const ServePaths& paths, bool opens_low_port = false);
 // When all is open and the model is loaded.
 Status ConfineCalls(ConfineMode mode, const CallRules& rules = {});
+
+// With a hint if a file was refused to root because it gave up root's rights.
+Status ExplainRefusedFile(ConfineMode mode, Status failed);
 
 }  // namespace hearth

@@ -3,11 +3,12 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/doctor_checks.h"
+#include "app/secret_files.h"
 #include "base/json.h"
+#include "http/authority.h"
 
 namespace hearth {
 namespace {
@@ -23,31 +24,19 @@ Finding Files(const Settings& settings) {
   return Good(settings.files.front() + (settings.files.size() > 1 ? " and another" : ""));
 }
 
-// Settings whose value is the path of a secret.
-constexpr const char* kSecrets[] = {"HEARTH_SERVE_KEYS",      "HEARTH_SERVE_TLS_KEY",
-                                    "HEARTH_SERVE_CACHE_KEY", "HEARTH_SERVE_RESPONSES",
-                                    "HEARTH_TOP_KEY_FILE",    "HEARTH_RUN_KEY_FILE"};
-
 Finding Secrets(const Settings& settings) {
-  int count = 0;
-  for (const char* name : kSecrets) {
-    const auto found = settings.values.find(name);
-    if (found == settings.values.end() || found->second.values.empty()) continue;
-    const std::string& path = found->second.values.front();
-    struct stat facts{};
-    if (::stat(path.c_str(), &facts) != 0) {
-      return Fault(found->second.origin + " names " + Quoted(path) + ", which is not there",
+  const std::vector<SecretFile> files = SecretFilesOf(settings);
+  for (const SecretFile& file : files) {
+    const Exposure found = ExposureOf(file);
+    if (found.is_missing) {
+      return Fault(file.origin + " names " + Quoted(file.path) + ", which is not there",
                    "make the file or correct the path");
     }
-    if ((facts.st_mode & 077) != 0) {
-      return Warning(Quoted(path) + " can be read by other users",
-                     "run: chmod 600 " + Quoted(path));
-    }
-    ++count;
+    if (!found.problem.empty()) return Warning(found.problem, found.advice);
   }
-  return Good(count == 0 ? "no files with secrets are configured"
-                         : Printf("%d file%s with secrets, for their owner alone", count,
-                                  count == 1 ? "" : "s"));
+  return Good(files.empty() ? "no files with secrets are configured"
+                            : Printf("%zu file%s with secrets, read by nobody else", files.size(),
+                                     files.size() == 1 ? "" : "s"));
 }
 
 struct Answer {
@@ -76,10 +65,10 @@ Answer Ask(const ServerAddress& address, const std::string& path) {
 }
 
 bool IsLoopback(const std::string& url) {
-  for (const char* host : {"://127.", "://localhost", "://[::1]"}) {
-    if (url.find(host) != std::string::npos) return true;
-  }
-  return false;
+  const size_t scheme = url.find("://");
+  if (scheme == std::string::npos) return false;
+  const auto origin = ParseOrigin(url.substr(0, url.find('/', scheme + 3)));
+  return origin && IsLoopbackHost(origin->authority);
 }
 
 Finding Lives(const ServerAddress& address) {

@@ -48,9 +48,8 @@ Result<std::unique_ptr<ZmqPublisher>> OpenEvents(const EventFlags& flags, bool h
   }
   for (const std::string& address : {flags.address, flags.replay_address}) {
     if (address.empty() || IsLocalAddress(address)) continue;
-    std::fprintf(
-        stderr, "warning: %s: whoever can connect reads the token ids of all prompts and replies\n",
-        ForTerminal(address).c_str());
+    PrintError("warning: %s: whoever can connect reads the token ids of all prompts and replies\n",
+               address.c_str());
   }
   PublisherOptions options;
   options.address = flags.address;
@@ -66,8 +65,8 @@ void StartEvents(ZmqPublisher& publisher, const EventFlags& flags, const ServedA
                                 : "kv@" + at.host + ":" + std::to_string(at.port) + "@" + at.model;
   publisher.Start(topic);
   const std::string replay = publisher.replay_address();
-  std::fprintf(stderr, "KV events at %s, topic %s%s%s\n", publisher.address().c_str(),
-               ForTerminal(topic).c_str(), replay.empty() ? "" : ", replays at ", replay.c_str());
+  PrintError("KV events at %s, topic %s%s%s\n", publisher.address().c_str(), topic.c_str(),
+             replay.empty() ? "" : ", replays at ", replay.c_str());
 }
 
 void WatchEvents(const ZmqPublisher& publisher, ServerMetrics& metrics) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 
+#include "app/model_files.h"
 #include "kv/block_key.h"
 #include "platform/chunk_hash.h"
 
@@ -40,16 +41,8 @@ Result<uint64_t> DigestOfFile(const std::string& path, uint64_t seed, std::span<
 Result<std::vector<std::string>> FilesOf(const Model& model, const std::string& path) {
   std::vector<std::string> files;
   const std::string folder = fs::path(path).parent_path().string();
-  const bool is_directory = fs::is_directory(path);
-  if (is_directory || path.ends_with(".safetensors")) {
-    // Whatever stands beside the weights may describe the model.
-    std::error_code error;
-    for (fs::recursive_directory_iterator at(is_directory ? path : folder, error), end;
-         !error && at != end; at.increment(error)) {
-      const std::string kind = at->path().extension().string();
-      if (kind == ".safetensors" || kind == ".json") files.push_back(at->path().string());
-    }
-    if (error) return Error(Code::kIo, "%s: %s", path.c_str(), error.message().c_str());
+  if (fs::is_directory(path) || path.ends_with(".safetensors")) {
+    files = ModelFilesOf(path).files;  // what a confined server can read
   } else if (model.file != nullptr && model.file->num_shards() > 1) {
     for (const ShardBytes& shard : model.file->shards()) {
       files.push_back((fs::path(folder) / shard.name).string());

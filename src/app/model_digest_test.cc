@@ -68,6 +68,7 @@ TEST_F(ModelDigestTest, ADirectoryIsItsWeightsAndDescriptions) {
   const std::string b = Write("b.safetensors", ""), a = Write("a.safetensors", "");
   const std::string config = Write("config.json", "");
   Write("README.md", "");
+  Write("other.gguf", "");
   const Model none{};
   Result<std::vector<std::string>> files = FilesOf(none, folder_.string());
   ASSERT_TRUE(files.ok());

@@ -12,6 +12,7 @@
 #include "app/open_backend.h"
 #include "base/duration.h"
 #include "base/near_match.h"
+#include "base/terminal.h"
 #include "server/turns/served_model.h"
 #include "store/inventory.h"
 
@@ -46,7 +47,7 @@ void ReplaceAll(std::string& text, const std::string& from, const std::string& t
 // Clients know a model by its name. Where its files are is for the log alone.
 Status WithoutPlace(const ServedSpec& spec, const Status& failed) {
   std::string told = failed.message();
-  std::fprintf(stderr, "hearth: model %s: %s\n", Quoted(spec.name).c_str(), told.c_str());
+  PrintError("hearth: model %s: %s\n", Quoted(spec.name).c_str(), told.c_str());
   ReplaceAll(told, spec.path, spec.name);
   const std::string folder = std::filesystem::path(spec.path).parent_path().string();
   if (folder.size() > 1) ReplaceAll(told, folder + "/", "");  // other parts of the same model
@@ -234,7 +235,8 @@ Result<Offers> FindOffers(const std::vector<std::string>& given, const OfferFlag
   if (!flags.keep_alive.empty()) {
     HEARTH_ASSIGN(out.host.keep_alive_s, ParseDuration(flags.keep_alive).Within("--keep-alive"));
   }
-  const auto usable = static_cast<int64_t>(UsableMemoryBytes());
+  const int64_t usable =
+      static_cast<int64_t>(UsableMemoryBytes()) - common.engine.hardware.beside_bytes;
   if (flags.memory_bytes > usable) {
     return Error(Code::kExhausted, "--memory: %.2f GiB are more than the %.2f GiB that are usable",
                  InGib(flags.memory_bytes), InGib(usable));

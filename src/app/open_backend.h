@@ -22,7 +22,9 @@ struct BackendFlags {
   std::string isa;      // empty: the best this machine has
   int num_threads = 0;  // 0: one per core that the cgroup pays for
   KvCode kv_code = KvCode::kInt16;
-  int numa_nodes = 0;  // as in platform/worker_plan.h
+  Numerics numerics = Numerics::kExact;
+  int numa_nodes = 0;        // as in platform/worker_plan.h
+  int64_t beside_bytes = 0;  // no flag of its own: what the process takes besides
   PagingFlags paging;
   std::string weights;  // what 16-bit and 32-bit weights are quantized to while loading, or empty
 };

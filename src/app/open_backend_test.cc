@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/open_backend.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace hearth {
@@ -22,6 +23,14 @@ TEST(MemoryPlan, IsRefusedWithItsNumbersWhenItDoesNotFit) {
             "the model does not fit in memory: needs 13.50 GiB = 12.00 weights + 1.00 KV + 0.25 "
             "activations + 0.25 "
             "logits; 8.00 GiB usable; use a smaller model or context, or free memory");
+  plan.options.device = "cpu";
+  plan.options.beside_bytes = kGib / 2;
+  EXPECT_THAT(CheckFits(plan, static_cast<uint64_t>(8 * kGib)).message(),
+              testing::HasSubstr("8.00 GiB usable beside 0.50 for the server itself;"));
+  plan.options.device = "cuda:0";
+  EXPECT_THAT(CheckFits(plan, static_cast<uint64_t>(8 * kGib)).message(),
+              testing::HasSubstr("8.00 GiB usable;"))
+      << "the server is in the host's memory";
 }
 
 }  // namespace

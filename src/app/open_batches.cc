@@ -73,6 +73,7 @@ void WatchBatches(const BatchOffice& office, ServerMetrics& metrics) {
     counts.waiting = std::max<int64_t>(0, from.store.unanswered - from.running);
     counts.completed = from.completed;
     counts.failed = from.failed;
+    counts.is_held = from.is_held;
     return counts;
   });
 }

@@ -2,11 +2,11 @@
 #include "app/open_engine.h"
 
 #include <algorithm>
-#include <random>
 
 #include "app/open_model.h"
 #include "app/paging.h"
 #include "backend/numerics.h"
+#include "base/fresh_random.h"
 #include "engine/kv_budget.h"
 #include "kv/content_seed.h"
 
@@ -18,12 +18,11 @@ constexpr double kDefaultShare = 0.5;
 
 // Without a tier keys of cached blocks never leave the process, so their secret need not outlive
 // it, and the model's digest need not be known.
-uint64_t KeySeed(const KvLayout& layout) {
-  std::random_device device;
-  std::string secret;
-  for (int i = 0; i < 16; ++i) secret += static_cast<char>(device());
-  return ContentSeed(
-      {.numerics_version = BlockNumerics(layout.code), .layout = layout, .secret = secret});
+uint64_t KeySeed(const KvLayout& layout, Numerics numerics) {
+  const std::string secret = FreshHex(16);
+  return ContentSeed({.numerics_version = BlockNumerics(numerics, layout.code),
+                      .layout = layout,
+                      .secret = secret});
 }
 
 }  // namespace
@@ -69,7 +68,7 @@ Result<EnginePlan> PlanEngine(const Model& model, const EngineFlags& flags, uint
   scheduler.experts = ExpertsOf(model.spec);
   scheduler.itl_target_us = static_cast<int64_t>(flags.itl_target_ms * 1000);
   plan.engine.admission.max_requests = flags.max_queued;
-  plan.engine.kv.key_seed = KeySeed(plan.backend.kv);
+  plan.engine.kv.key_seed = KeySeed(plan.backend.kv, plan.backend.options.numerics);
   plan.engine.kv.watch = flags.watch;
   return plan;
 }
@@ -78,7 +77,9 @@ Result<std::unique_ptr<Engine>> OpenEngine(const Model& model, const EngineFlags
   HEARTH_ASSIGN(const BackendOptions options, OptionsFrom(flags.hardware));
   HEARTH_ASSIGN(const uint64_t usable, UsableBytesOn(options));
   HEARTH_ASSIGN(EnginePlan plan, PlanEngine(model, flags, usable));
-  OpenedTier opened = OpenTier(flags.cache, model, plan.backend.kv);
+  CacheFlags cache = flags.cache;
+  cache.numerics = plan.backend.options.numerics;
+  OpenedTier opened = OpenTier(cache, model, plan.backend.kv);
   if (opened.tier != nullptr) plan.engine.kv.key_seed = opened.key_seed;
   HEARTH_ASSIGN(std::unique_ptr<Backend> backend, OpenBackend(model, plan.backend));
   WatchOptions watch;

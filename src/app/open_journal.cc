@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/access/reply_origin.h"
+#include "base/terminal.h"
 #include "tiers/cache_directory.h"
 #include "tiers/journal_files.h"
 #include "tiers/journal_redis.h"
@@ -36,22 +36,16 @@ class CacheJournal final : public JournalStore {
 };
 
 void Without(const Status& status) {
-  std::fprintf(stderr, "warning: no journal of replies: %s; streams are computed again to resume\n",
-               status.message().c_str());
-}
-
-// The one that was given, else the directory's.
-Result<std::string> SecretOf(const CacheFlags& flags) {
-  if (!flags.key_path.empty()) return ReadCacheKey(flags.key_path);
-  if (flags.directory.empty()) return std::string();
-  HEARTH_ASSIGN(const CacheDirectory cache, CacheDirectory::Open(flags.directory));
-  return cache.Secret();
+  PrintError("warning: no journal of replies: %s; streams are computed again to resume\n",
+             status.message().c_str());
 }
 
 Result<std::unique_ptr<JournalFiles>> OpenFiles(const CacheFlags& flags, const RecordSeal& seal) {
   if (flags.directory.empty()) return std::unique_ptr<JournalFiles>();
   HEARTH_ASSIGN(const CacheDirectory cache, CacheDirectory::Open(flags.directory));
-  return JournalFiles::Open(cache.path() + "/replies", seal);
+  JournalFilesOptions options;
+  options.clock_path = cache.clock_path();  // which is so kept going
+  return JournalFiles::Open(cache.path() + "/replies", seal, options);
 }
 
 Result<std::unique_ptr<JournalRedis>> OpenShared(const CacheFlags& flags, const RecordSeal& seal) {
@@ -66,10 +60,8 @@ Result<std::unique_ptr<JournalRedis>> OpenShared(const CacheFlags& flags, const 
   return std::make_unique<JournalRedis>(options);
 }
 
-Result<std::shared_ptr<JournalStore>> OpenStore(const CacheFlags& flags,
-                                                const std::string& secret) {
-  if (secret.empty()) return std::shared_ptr<JournalStore>();
-  const RecordSeal seal(secret);
+Result<std::shared_ptr<JournalStore>> OpenStore(const CacheFlags& flags, const Secrets& secrets) {
+  const RecordSeal seal(secrets.TextFor(Purpose::kJournalRecords));
   HEARTH_ASSIGN(std::unique_ptr<JournalFiles> files, OpenFiles(flags, seal));
   HEARTH_ASSIGN(std::unique_ptr<JournalRedis> shared, OpenShared(flags, seal));
   if (files == nullptr && shared == nullptr) return std::shared_ptr<JournalStore>();
@@ -81,12 +73,16 @@ Result<std::shared_ptr<JournalStore>> OpenStore(const CacheFlags& flags,
 
 OpenedJournal OpenJournal(const CacheFlags& flags, const std::string& worker_secret) {
   OpenedJournal opened;
-  Result<std::string> secret = SecretOf(flags);
-  if (!secret.ok()) Without(secret.status());
-  const std::string known = secret.ok() ? *secret : std::string();
-  const std::string& lasting = known.empty() ? worker_secret : known;
-  if (!lasting.empty()) opened.origin_key = KeyFrom(lasting, "hearth event ids, version 1");
-  Result<std::shared_ptr<JournalStore>> store = OpenStore(flags, known);
+  Result<std::string> root = LastingRoot(flags);
+  if (!root.ok()) Without(root.status());
+  const bool is_lasting = root.ok() && !root->empty();
+  if (is_lasting) {
+    opened.secrets.emplace(*root);
+  } else if (!worker_secret.empty()) {
+    opened.secrets.emplace(worker_secret);
+  }
+  Result<std::shared_ptr<JournalStore>> store = std::shared_ptr<JournalStore>();
+  if (is_lasting) store = OpenStore(flags, *opened.secrets);
   if (!store.ok()) Without(store.status());
   opened.journal = std::make_shared<ReplyJournal>(
       JournalLimits(), store.ok() ? *std::move(store) : std::shared_ptr<JournalStore>());

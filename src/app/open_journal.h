@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes streams survive: the key of their events' ids, and the journal of their replies, in
-// the caches that the flags name.
+// What makes streams survive: the secrets behind their events' ids, and the journal of their
+// replies, in the caches that the flags name.
 #pragma once
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "app/open_tier.h"
-#include "server/access/encrypted_text.h"
+#include "server/access/secrets.h"
 #include "server/turns/reply_journal.h"
 namespace hearth {
 
 struct OpenedJournal {
-  std::optional<CipherKey> origin_key;  // none: there is no secret that outlives the process
+  std::optional<Secrets> secrets;  // none: there is no root that outlives the process
   std::shared_ptr<ReplyJournal> journal;
 };
 // `worker_secret` is what a supervisor gives to all of its workers; empty: there is none. A store

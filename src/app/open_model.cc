@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/terminal.h"
 #include "model/costs.h"
 #include "platform/thread_pool.h"
 #include "quantize/quantize.h"
@@ -44,11 +45,11 @@ Result<Model> OpenModelFor(const std::string& path, const std::string& backend,
     before += each.bytes_before;
     after += each.bytes_after;
   }
-  std::fprintf(stderr,
-               "weights: quantized to %s while loading, %.2f GiB instead of %.2f: replies are not "
-               "those of the file; `hearth quantize` shows what is lost\n",
-               hardware.weights.c_str(), InGib(static_cast<int64_t>(after)),
-               InGib(static_cast<int64_t>(before)));
+  PrintError(
+      "weights: quantized to %s while loading, %.2f GiB instead of %.2f: replies are not "
+      "those of the file; `hearth quantize` shows what is lost\n",
+      hardware.weights.c_str(), InGib(static_cast<int64_t>(after)),
+      InGib(static_cast<int64_t>(before)));
   return LoadModel(std::move(quantized.file), BuiltInFamilies()).Within(path);
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,9 +14,11 @@
 #include "app/model_digest.h"
 #include "backend/numerics.h"
 #include "base/mutex.h"
+#include "base/terminal.h"
 #include "kv/block_key.h"
 #include "kv/content_seed.h"
 #include "platform/file.h"
+#include "server/access/secrets.h"
 #include "store/inventory.h"
 #include "tiers/cache_directory.h"
 #include "tiers/disk_tier.h"
@@ -32,7 +33,7 @@ constexpr int64_t kForgottenAfterS = int64_t{30} * 24 * 3600;
 constexpr int64_t kGib = int64_t{1} << 30;
 constexpr size_t kLeastKeyBytes = 16, kMostKeyBytes = 4096;
 
-void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+void Say(const std::string& line) { PrintError("%s\n", line.c_str()); }
 
 // Reads the model's files once; from then on the file system's word is enough.
 Result<uint64_t> RememberedDigest(const CacheDirectory& cache, const Model& model,
@@ -65,8 +66,9 @@ Result<int64_t> DiskBytesFor(const CacheFlags& flags, const CacheDirectory& cach
 }
 
 void RemoveForgotten(const CacheDirectory& cache) {
+  const int64_t age_s = cache.Age();
   for (const CacheDirectory::Store& store : cache.Stores()) {
-    if (store.used_at_s == 0 || std::time(nullptr) - store.used_at_s < kForgottenAfterS) continue;
+    if (store.used_at_s == 0 || age_s - store.used_at_s < kForgottenAfterS) continue;
     if (cache.Remove(store).ok()) {  // else somebody has had it open all the time
       Say("disk cache: removed the blocks of " + Quoted(store.about) + ", unused for 30 days");
     }
@@ -101,7 +103,7 @@ uint64_t WithWeights(uint64_t digest, const CacheFlags& flags) {
 
 // What both tiers of a model are opened with.
 struct CacheBasis {
-  std::string secret;
+  std::string names_secret;
   std::shared_ptr<const RecordSeal> seal;  // null: no key was given
   BlockContent content;                    // without the secret, which is not for names
 };
@@ -110,18 +112,18 @@ struct CacheBasis {
 Result<CacheBasis> BasisOf(const CacheFlags& flags, const Model& model, const KvLayout& layout,
                            const CacheDirectory* cache) {
   CacheBasis basis;
-  basis.content.numerics_version = BlockNumerics(layout.code);
+  basis.content.numerics_version = BlockNumerics(flags.numerics, layout.code);
   basis.content.layout = layout;
-  basis.secret = flags.key;
-  if (!flags.key.empty()) basis.seal = std::make_shared<RecordSeal>(flags.key);
+  if (!flags.key.empty()) basis.seal = BlockSealOf(flags.key);
+  if (!flags.key.empty() || cache != nullptr) {
+    HEARTH_ASSIGN(const std::string root, flags.key.empty() ? cache->Secret() : flags.key);
+    basis.names_secret = Secrets(root).TextFor(Purpose::kBlockNames);
+  }
   if (cache == nullptr) {
     HEARTH_ASSIGN(const std::vector<std::string> files, FilesOf(model, flags.model_path));
     HEARTH_ASSIGN(const uint64_t digest, DigestOnce(files));
     basis.content.model_digest = WithWeights(digest, flags);
     return basis;
-  }
-  if (basis.secret.empty()) {
-    HEARTH_ASSIGN(basis.secret, cache->Secret());
   }
   HEARTH_ASSIGN(const uint64_t digest, RememberedDigest(*cache, model, flags.model_path));
   basis.content.model_digest = WithWeights(digest, flags);
@@ -194,7 +196,7 @@ Result<OpenedTier> TryOpen(const CacheFlags& flags, const Model& model, const Kv
     if (!shared.ok()) Without("shared", shared.status());
   }
   if (tiers.empty()) return OpenedTier{};
-  basis.content.secret = basis.secret;
+  basis.content.secret = basis.names_secret;
   const uint64_t seed = ContentSeed(basis.content);
   if (tiers.size() == 1) return OpenedTier{std::move(tiers[0]), seed};
   return OpenedTier{std::make_unique<TierStack>(std::move(tiers)), seed};
@@ -261,6 +263,10 @@ Status CheckCacheFlags(CacheFlags& flags) {
                "stored there is encrypted; make one with: openssl rand -hex 32");
 }
 
+std::shared_ptr<const RecordSeal> BlockSealOf(const std::string& cache_key) {
+  return std::make_shared<RecordSeal>(Secrets(cache_key).TextFor(Purpose::kBlockRecords));
+}
+
 std::string ContentOf(const CacheFlags& flags, const Model& model) {
   const auto find = [&]() -> Result<std::string> {
     HEARTH_ASSIGN(const std::vector<std::string> files, FilesOf(model, flags.model_path));
@@ -308,19 +314,10 @@ std::vector<std::string> CacheReads(const CacheFlags& flags) {
   return out;
 }
 
-uint64_t DomainSecretOf(const CacheFlags& flags) {
-  std::string secret = flags.key;
-  if (secret.empty()) {
-    if (flags.directory.empty()) return 0;
-    Result<CacheDirectory> cache = CacheDirectory::Find(flags.directory);
-    if (!cache.ok()) return 0;
-    Result<std::string> own = cache->Secret();
-    if (!own.ok()) return 0;
-    secret = *std::move(own);
-  }
-  BlockContent content;
-  content.secret = secret;  // a view: it must not outlive the secret
-  return ContentSeed(content);
+Result<std::string> LastingRoot(const CacheFlags& flags) {
+  if (!flags.key.empty() || flags.directory.empty()) return flags.key;
+  HEARTH_ASSIGN(const CacheDirectory cache, CacheDirectory::Open(flags.directory));
+  return cache.Secret();
 }
 
 }  // namespace hearth

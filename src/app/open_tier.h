@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "backend/numerics.h"
 #include "base/result.h"
 #include "kv/layout.h"
 #include "kv/tier.h"
 #include "model/model.h"
+#include "tiers/record_seal.h"
 namespace CLI {
 class App;
 }  // namespace CLI
@@ -25,6 +27,7 @@ struct CacheFlags {
   int64_t write_rate = 8 << 20;  // bytes a second
   std::string model_path;        // what was opened, for its digest
   std::string weights;           // what its weights were quantized to while loading, or empty
+  Numerics numerics = Numerics::kExact;
 };
 // CLI11 needs the flags to stay where they are.
 void AddCacheOptions(CLI::App& sub, CacheFlags& flags);
@@ -53,8 +56,11 @@ std::vector<std::string> CacheFolders(const CacheFlags& flags);
 // What it will read: certificates, and what finding a host by its name takes.
 std::vector<std::string> CacheReads(const CacheFlags& flags);
 
-// For ServiceOptions: who shares with whom must be the same after a restart. 0: there is no cache.
-uint64_t DomainSecretOf(const CacheFlags& flags);
+// The root of all secrets that outlive the process (server/access/secrets.h): the key that was
+// given, else the directory's own. Empty: there is no cache.
+Result<std::string> LastingRoot(const CacheFlags& flags);
+// What encrypts blocks where others can read them, from the text of --cache-key.
+std::shared_ptr<const RecordSeal> BlockSealOf(const std::string& cache_key);
 
 // What a model gets of a disk with so many bytes free, those of its own store included.
 int64_t DefaultDiskBytes(int64_t free_bytes);

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "app/open_model.h"
+#include "server/access/secrets.h"
 #include "testing/data.h"
 #include "testing/temp_dir.h"
 
@@ -54,6 +55,9 @@ TEST_F(OpenTierTest, TheSameContentHasTheSameSeedAfterARestart) {
   KvLayout other = kLayout;
   other.groups[0].block_bytes *= 2;
   EXPECT_NE(SeedOf(flags_, other), seed);
+  CacheFlags fast = flags_;
+  fast.numerics = Numerics::kFast;
+  EXPECT_NE(SeedOf(fast), seed) << "other bits";
   CacheFlags elsewhere = flags_;
   elsewhere.directory += "-2";
   EXPECT_NE(SeedOf(elsewhere), seed) << "another secret";
@@ -67,7 +71,7 @@ TEST_F(OpenTierTest, WithoutADirectoryThereIsNone) {
   flags_.directory.clear();
   EXPECT_EQ(SeedOf(flags_), 0u);
   EXPECT_EQ(said_, "");
-  EXPECT_EQ(DomainSecretOf(flags_), 0u);
+  EXPECT_EQ(*LastingRoot(flags_), "");
   EXPECT_TRUE(CacheFolders(flags_).empty());
 }
 
@@ -83,7 +87,7 @@ TEST_F(OpenTierTest, WhatCannotBeUsedIsALineAndNoError) {
   flags.directory = Write("file", "") + "/below";
   EXPECT_EQ(SeedOf(flags), 0u);
   EXPECT_THAT(said_, HasSubstr("serving goes on without it"));
-  EXPECT_EQ(DomainSecretOf(flags), 0u);
+  EXPECT_FALSE(LastingRoot(flags).ok());
   flags = flags_;
   flags.disk_bytes = 1000;
   EXPECT_EQ(SeedOf(flags), 0u);
@@ -107,28 +111,44 @@ TEST_F(OpenTierTest, OneThatCannotBeUsedLeavesTheOther) {
   EXPECT_EQ(SeedOf(flags_), both) << "what others stored is found all the same";
   EXPECT_THAT(said_, HasSubstr("no disk cache"));
   EXPECT_THAT(said_, ::testing::Not(HasSubstr("no shared cache")));
-  EXPECT_NE(DomainSecretOf(flags_), 0u);
+  EXPECT_NE(*LastingRoot(flags_), "");
 }
 
 TEST_F(OpenTierTest, TheKeyIsReadOnce) {
   flags_.key_path = Write("secret", "sixteen bytes, or more\n");
   ASSERT_TRUE(CheckCacheFlags(flags_).ok());
   EXPECT_EQ(flags_.key, "sixteen bytes, or more");
-  const uint64_t secret = DomainSecretOf(flags_), seed = SeedOf(flags_);
+  const std::string root = *LastingRoot(flags_);
+  const uint64_t seed = SeedOf(flags_);
   fs::remove(flags_.key_path);
-  EXPECT_EQ(DomainSecretOf(flags_), secret);
+  EXPECT_EQ(root, "sixteen bytes, or more");
+  EXPECT_EQ(*LastingRoot(flags_), root);
   EXPECT_EQ(SeedOf(flags_), seed);
   EXPECT_TRUE(CacheReads(flags_).empty());
   EXPECT_FALSE(CheckCacheFlags(flags_).ok());
 }
 
-TEST_F(OpenTierTest, TheDomainsSecretStays) {
+TEST_F(OpenTierTest, TheRootStays) {
   ASSERT_NE(SeedOf(flags_), 0u);
-  const uint64_t secret = DomainSecretOf(flags_);
-  EXPECT_NE(secret, 0u);
-  EXPECT_EQ(DomainSecretOf(flags_), secret);
+  const std::string root = *LastingRoot(flags_);
+  EXPECT_NE(root, "");
+  EXPECT_EQ(*LastingRoot(flags_), root);
   fs::remove(flags_.directory + "/key");
-  EXPECT_NE(DomainSecretOf(flags_), secret);
+  EXPECT_NE(*LastingRoot(flags_), root);
+}
+
+// What encrypts blocks is not what names them, and neither is the root: the one tells nothing of
+// the others.
+TEST_F(OpenTierTest, BlocksAreNotEncryptedWithTheKeyItself) {
+  const TierKey key{{1, 2}, 3};
+  const std::vector<std::byte> record(100);
+  const auto sealed = BlockSealOf("sixteen bytes, or more")->Seal(key, record);
+  EXPECT_TRUE(BlockSealOf("sixteen bytes, or more")->Open(key, sealed));
+  EXPECT_FALSE(RecordSeal("sixteen bytes, or more").Open(key, sealed));
+  const Secrets secrets("sixteen bytes, or more");
+  for (const Purpose other : {Purpose::kBlockNames, Purpose::kJournalRecords}) {
+    EXPECT_FALSE(RecordSeal(secrets.TextFor(other)).Open(key, sealed));
+  }
 }
 
 TEST_F(OpenTierTest, ModelsThatNobodyServesAreForgotten) {

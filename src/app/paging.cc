@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/terminal.h"
 #include "platform/direct_file.h"
 
 namespace hearth {
@@ -96,7 +97,7 @@ std::string Told(const PagingCounts& counts) {
 
 void TellPaging(const PagingMeter& meter) {
   const PagingCounts counts = meter.get();
-  if (counts.frames > 0) std::fprintf(stderr, "paging: %s\n", Told(counts).c_str());
+  if (counts.frames > 0) PrintError("paging: %s\n", Told(counts).c_str());
 }
 
 }  // namespace hearth

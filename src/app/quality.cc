@@ -11,6 +11,7 @@
 
 #include "app/lone_sequence.h"
 #include "app/open_model.h"
+#include "app/print.h"
 #include "app/surprise.h"
 #include "app/text_pieces.h"
 
@@ -82,7 +83,7 @@ Result<Quality> CompareQuality(const Compared& before, const Compared& after,
 }
 
 void PrintQuality(const Quality& quality, const std::string& against) {
-  fmt::print(
+  PrintOut(
       "against {}, on {} tokens\nperplexity {:.4f} to {:.4f} ({:+.2f} %)\n"
       "top-1 agreement {:.2f} %\nmean KL {:.3e}\nmax KL {:.3e}\n",
       against, quality.divergence.rows(), quality.perplexity_before, quality.perplexity_after,

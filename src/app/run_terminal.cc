@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/terminal.h"
 #include "talk/interrupts.h"
 #include "talk/transcript.h"
 #include "top/screen.h"
@@ -56,7 +57,7 @@ Result<std::optional<std::string>> ReadInput(bool has_prompt) {
   while (true) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     if (!has_asked && text.empty() && poll(&input, 1, kSilentMs) == 0) {
-      std::fprintf(stderr, "hearth: waiting for standard input to end; </dev/null gives it none\n");
+      PrintError("hearth: waiting for standard input to end; </dev/null gives it none\n");
       has_asked = true;
     }
     std::array<char, 65536> bytes{};
@@ -116,7 +117,7 @@ std::string RunTerminal::Dim(const std::string& text) const {
 void RunTerminal::Note(const std::string& text) {
   if (is_gone_ || text.empty()) return;
   const std::string line = text.substr(0, text.find_last_not_of('\n') + 1);
-  std::fprintf(stderr, "%s\n", Dim(line).c_str());
+  PrintCodes(stderr, Dim(ForTerminal(line)) + "\n");
 }
 
 Status RunTerminal::OpenLines(bool keeps_history) {

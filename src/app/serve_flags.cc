@@ -10,6 +10,7 @@
 #include "app/flag_checks.h"
 #include "app/kv_flag.h"
 #include "app/numa_flag.h"
+#include "app/numerics_flag.h"
 
 namespace hearth {
 namespace {
@@ -26,6 +27,7 @@ void AddLimits(CLI::App& sub, ServeFlags& flags) {
       ->option_text("SIZE")
       ->transform(Size());
   AddKvType(sub, flags.engine.hardware.kv_code);
+  AddNumerics(sub, flags.engine.hardware.numerics);
   sub.add_option("--max-sequences", flags.engine.max_sequences,
                  "Maximum number of sequences running at a time")
       ->check(Between(1, 256))

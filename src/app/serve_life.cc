@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/flag_checks.h"
+#include "base/terminal.h"
 #include "platform/notify.h"
 #include "platform/stacks.h"
 #include "server/access/request_digest.h"
@@ -39,8 +40,9 @@ class PageFlight final : public Flight {
 class PageBook final : public FlightBook {
  public:
   explicit PageBook(SharedPage& page) : page_(page) {}
-  std::unique_ptr<Flight> Begin(std::string_view path, std::string_view body) override {
-    const RequestDigest digest = DigestOfRequest(path, body);
+  std::unique_ptr<Flight> Begin(std::string_view owner, std::string_view path,
+                                std::string_view body) override {
+    const RequestDigest digest = DigestOfRequest(owner, path, body);
     if (page_.IsRefused(digest)) return nullptr;
     return std::make_unique<PageFlight>(page_, page_.Begin(digest));
   }
@@ -60,12 +62,12 @@ WorkerFacts FactsFrom(const WorkerHistory& history) {
 }
 
 void TellStacks(const std::string& why) {
-  std::fprintf(stderr, "hearth: %s; stacks of all threads:\n", why.c_str());
+  PrintError("hearth: %s; stacks of all threads:\n", why.c_str());
   WriteStacks(STDERR_FILENO);
 }
 
 void End() {
-  std::fprintf(stderr, "hearth: giving up; exit code %d\n", kExitStalled);
+  PrintError("hearth: giving up; exit code %d\n", kExitStalled);
   ::_exit(kExitStalled);
 }
 
@@ -118,7 +120,7 @@ struct ServeLife::Impl {
   void TellManager(const char* state) const {
     if (seat != nullptr) return seat->Tell(state);
     const Status status = NotifyManager(state);
-    if (!status.ok()) std::fprintf(stderr, "warning: %s\n", status.message().c_str());
+    if (!status.ok()) PrintError("warning: %s\n", status.message().c_str());
   }
 };
 
@@ -145,13 +147,15 @@ ServeLife::~ServeLife() = default;
 
 bool ServeLife::is_supervisor() const { return impl_->is_supervisor(); }
 
-Status ServeLife::Supervise(const HttpOptions& api, const HttpOptions* control, double drain_s) {
+Status ServeLife::Supervise(const HttpOptions& api, const HttpOptions* control, double drain_s,
+                            const std::function<Status()>& confine) {
   SupervisorOptions options;
   HEARTH_ASSIGN(const int api_listener, HttpServer::OpenListener(api));
   options.listeners = {api_listener, -1};
   if (control != nullptr) {
     HEARTH_ASSIGN(options.listeners[1], HttpServer::OpenListener(*control));
   }
+  HEARTH_TRY(confine());
   options.stall_s = impl_->flags.stall_s;
   options.drain_s = impl_->flags.notice_s + drain_s;
   if (!api.unix_path.empty()) options.leave = [&api] { ::unlink(api.unix_path.c_str()); };

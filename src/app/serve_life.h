@@ -42,8 +42,9 @@ class ServeLife {
   // This process is to be the supervisor. It has no threads yet.
   bool is_supervisor() const;
   // Listens there and runs workers until the end; returns only when that cannot be begun.
-  // `control` may be null.
-  Status Supervise(const HttpOptions& api, const HttpOptions* control, double drain_s);
+  // `control` may be null. `confine` is called when the sockets are open, before the first worker.
+  Status Supervise(const HttpOptions& api, const HttpOptions* control, double drain_s,
+                   const std::function<Status()>& confine);
 
   // From here on as the one that serves: a socket that the supervisor listens on, or -1.
   int listener(Door door) const;

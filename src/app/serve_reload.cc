@@ -3,22 +3,24 @@
 
 #include <cstdio>
 
+#include "base/terminal.h"
+
 namespace hearth {
 
 void SayReloaded(const char* what, const Status& status) {
   if (status.ok()) {
-    std::fprintf(stderr, "%s reloaded\n", what);
+    PrintError("%s reloaded\n", what);
   } else {
-    std::fprintf(stderr, "%s not reloaded: %s; the previous %s stay in use\n", what,
-                 status.message().c_str(), what);
+    PrintError("%s not reloaded: %s; the previous %s stay in use\n", what, status.message().c_str(),
+               what);
   }
 }
 
 void SayReopened(const char* what, const Status& status) {
   if (status.ok()) {
-    std::fprintf(stderr, "%s reopened\n", what);
+    PrintError("%s reopened\n", what);
   } else {
-    std::fprintf(stderr, "%s not reopened: %s\n", what, status.message().c_str());
+    PrintError("%s not reopened: %s\n", what, status.message().c_str());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "app/secret_files.h"
 #include "platform/file.h"
 
 namespace hearth {
@@ -13,6 +14,7 @@ Result<std::string> ServerKey(const std::string& key_path) {
     return std::string(key == nullptr ? "" : key);
   }
   HEARTH_ASSIGN(std::string key, ReadTextFile(key_path, 4096));
+  WarnOfExposed({{key_path, "an API key", "--key-file"}});
   key.resize(key.find_last_not_of(" \r\n\t") + 1);
   return key;
 }

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/mask_secrets.h"
 #include "base/terminal.h"
+#include "late/late.h"
 
 namespace hearth {
 namespace {
@@ -21,7 +23,7 @@ Result<ServerAddress> CheckAddress(ServerAddress address) {
   if (!address.url.starts_with("http://") && !address.url.starts_with("https://")) {
     return Error(Code::kInvalid,
                  "the server %s: expected a URL that starts with http:// or https://",
-                 Quoted(address.url).c_str());
+                 Quoted(MaskSecretValue(address.url)).c_str());
   }
   while (address.url.ends_with('/')) address.url.pop_back();
   if (address.url.ends_with("/v1")) address.url.resize(address.url.size() - 3);
@@ -29,15 +31,14 @@ Result<ServerAddress> CheckAddress(ServerAddress address) {
     if (c > ' ' && c < 0x7f) continue;
     return Error(Code::kInvalid, "the key contains characters that are not allowed in API keys");
   }
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    return Error(Code::kIo, "cannot initialise libcurl");
-  }
+  HEARTH_TRY(LoadCurl());
   return address;
 }
 
 struct ServerCall::Impl {
   Impl(const ServerAddress& address, const std::string& path, Take given)
-      : where(ForTerminal(address.unix_path.empty() ? address.url : address.unix_path)),
+      : where(ForTerminal(
+            MaskSecretValue(address.unix_path.empty() ? address.url : address.unix_path))),
         take(std::move(given)) {
     HEARTH_CHECK(easy != nullptr && multi != nullptr);
     const std::string target = address.url + path;
@@ -80,7 +81,7 @@ struct ServerCall::Impl {
       return Error(Code::kIo, "%s: no answer; is `hearth serve` running there?", where.c_str());
     }
     const char* why = problem[0] == '\0' ? curl_easy_strerror(code) : problem.data();
-    return Error(Code::kIo, "%s: %s", where.c_str(), ForTerminal(why).c_str());
+    return Error(Code::kIo, "%s: %s", where.c_str(), ForTerminal(MaskSecrets(why)).c_str());
   }
   std::optional<Status> Perform() {
     int running = 0, left = 0;

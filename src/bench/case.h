@@ -88,7 +88,7 @@ struct BenchedModel {
 };
 
 struct BenchRecord {
-  std::string date, version, processor, isa;
+  std::string date, version, processor, isa, numerics;
   int num_threads = 0, num_cpus = 0, num_cores = 0, num_numa_nodes = 0, rounds = 0, chunk = 0;
   uint64_t memory_bytes = 0;
   std::vector<Roofline> rooflines;

@@ -154,6 +154,7 @@ Json BenchJson(const BenchRecord& record) {
                  {"date", record.date},
                  {"machine", JsonObject{{"processor", record.processor},
                                         {"isa", record.isa},
+                                        {"numerics", record.numerics},
                                         {"threads", record.num_threads},
                                         {"cpus", record.num_cpus},
                                         {"cores", record.num_cores},

@@ -65,6 +65,30 @@ constexpr int kAllowed[] = {
     SYS_getrlimit, SYS_sysinfo, SYS_uname, SYS_getrandom, SYS_getuid, SYS_geteuid, SYS_getgid,
     SYS_getegid, SYS_getresuid, SYS_getresgid, SYS_getgroups};
 
+// What the process above a server needs besides, or the server while it starts: programs and
+// processes, sockets of its own, modes of files, and confining itself.
+constexpr int kAllowedAbove[] = {SYS_execve,
+                                 SYS_fork,
+                                 SYS_vfork,
+                                 SYS_setpgid,
+                                 SYS_kill,
+                                 SYS_tgkill,
+                                 SYS_prlimit64,
+                                 SYS_setrlimit,
+                                 SYS_bind,
+                                 SYS_listen,
+                                 SYS_connect,
+                                 SYS_chmod,
+                                 SYS_fchmodat,
+                                 SYS_mmap,
+                                 SYS_mprotect,
+                                 SYS_seccomp,
+                                 SYS_landlock_create_ruleset,
+                                 SYS_landlock_add_rule,
+                                 SYS_landlock_restrict_self,
+                                 SYS_capget,
+                                 SYS_capset};
+
 // Calls that came after those we know: libraries try them first and fall back on this answer.
 constexpr uint32_t kLastKnown = SYS_futex_waitv + 1;  // set_mempolicy_home_node
 constexpr uint32_t kX32 = 0x40000000;                 // another set of numbers for the same kernel
@@ -102,7 +126,7 @@ class Writer {
     for (const uint32_t value : values) AnswerIf(value, allows ? kAllow : kRefuse);
     Answer(allows ? kRefuse : kAllow);
   }
-  // Whether it has this bit decides.
+  // Whether it has one of these bits decides.
   void ArgumentHas(int call, int argument, uint32_t bit, bool allows) {
     Only(static_cast<uint32_t>(call), 4);
     Load(PlaceOf(argument));
@@ -146,25 +170,59 @@ void WriteArgumentRules(Writer& out, const CallRules& rules, uint32_t self) {
   }
 }
 
-}  // namespace
+void WriteArgumentRulesAbove(Writer& out) {
+  constexpr uint32_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                   CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+  out.ArgumentHas(SYS_clone, 0, kNamespaces, false);
+  out.ArgumentIn(SYS_ioctl, 1, {TIOCSTI, TIOCLINUX}, false);
+  // Netlink: glibc asks the kernel for the machine's addresses when it looks up names.
+  out.ArgumentIn(SYS_socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, true);
+  // PR_SET_DUMPABLE: exec makes a process readable again, and it hides itself anew.
+  out.ArgumentIn(
+      SYS_prctl, 0,
+      {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_SET_TIMERSLACK, PR_GET_DUMPABLE, PR_SET_PDEATHSIG,
+       PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS,
+       PR_SET_SECCOMP, PR_GET_SECCOMP, PR_SET_DUMPABLE},
+      true);
+}
 
-std::vector<sock_filter> CallFilter(const CallRules& rules, pid_t self) {
-  Writer out;
+// What both lists begin with.
+void BeginFilter(Writer& out) {
   out.Load(offsetof(seccomp_data, arch));
   out.AnswerUnless(AUDIT_ARCH_X86_64, kRefuse);  // the numbers of 32-bit programs are others
   out.Load(offsetof(seccomp_data, nr));
   out.AnswerIf(SYS_clone3, kUnknown);  // its flags are in memory, which no filter sees
   for (const int call : kAllowed) out.AnswerIf(static_cast<uint32_t>(call), kAllow);
-  WriteArgumentRules(out, rules, static_cast<uint32_t>(self));
+}
+
+std::vector<sock_filter> EndFilter(Writer out) {
   out.AnswerIfAbove(kX32 - 1, kRefuse);
   out.AnswerIfAbove(kLastKnown, kUnknown);
   out.Answer(kRefuse);
   return std::move(out).Take();
 }
 
+}  // namespace
+
+std::vector<sock_filter> CallFilter(const CallRules& rules, pid_t self) {
+  Writer out;
+  BeginFilter(out);
+  WriteArgumentRules(out, rules, static_cast<uint32_t>(self));
+  return EndFilter(std::move(out));
+}
+
+std::vector<sock_filter> SupervisorCallFilter() {
+  Writer out;
+  BeginFilter(out);
+  for (const int call : kAllowedAbove) out.AnswerIf(static_cast<uint32_t>(call), kAllow);
+  WriteArgumentRulesAbove(out);
+  return EndFilter(std::move(out));
+}
+
 #else
 
 std::vector<sock_filter> CallFilter(const CallRules&, pid_t) { return {}; }
+std::vector<sock_filter> SupervisorCallFilter() { return {}; }
 
 #endif
 }  // namespace hearth

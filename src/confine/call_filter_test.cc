@@ -7,6 +7,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -127,6 +128,41 @@ TEST(CallFilter, LooksAtArguments) {
   EXPECT_EQ(Ask(SYS_prctl, 0, PR_SET_DUMPABLE), kRefuse);
   EXPECT_EQ(Ask(SYS_socket, 0, AF_UNIX), kAllow);
   EXPECT_EQ(Ask(SYS_socket, 0, AF_INET), kRefuse);
+}
+
+uint32_t AskAbove(long call, int place = 0, uint64_t argument = 0) {
+  static const auto above = SupervisorCallFilter();
+  seccomp_data data{};
+  data.nr = static_cast<int>(call);
+  data.arch = AUDIT_ARCH_X86_64;
+  data.args[place] = argument;
+  return Run(above, data);
+}
+
+TEST(CallFilter, AboveTheServerProcessesCanBeStarted) {
+  for (const long call :
+       {SYS_execve, SYS_fork, SYS_kill, SYS_wait4, SYS_mmap, SYS_connect, SYS_bind, SYS_listen,
+        SYS_seccomp, SYS_landlock_restrict_self, SYS_capset}) {
+    EXPECT_EQ(AskAbove(call), kAllow) << call;
+  }
+  EXPECT_EQ(AskAbove(SYS_mmap, 2, PROT_READ | PROT_EXEC), kAllow) << "libraries of the server";
+  EXPECT_EQ(AskAbove(SYS_clone, 0, CLONE_VM | SIGCHLD), kAllow);
+  EXPECT_EQ(AskAbove(SYS_socket, 0, AF_INET), kAllow);
+  EXPECT_EQ(AskAbove(SYS_prctl, 0, PR_SET_PDEATHSIG), kAllow);
+}
+
+TEST(CallFilter, AboveTheServerTheRestIsRefusedToo) {
+  for (const long call :
+       {SYS_ptrace, SYS_process_vm_readv, SYS_mount, SYS_unshare, SYS_setns, SYS_setuid, SYS_bpf,
+        SYS_io_uring_setup, SYS_perf_event_open, SYS_userfaultfd, SYS_open_by_handle_at, SYS_keyctl,
+        SYS_init_module, SYS_chroot, SYS_pivot_root, SYS_pidfd_getfd, SYS_reboot, SYS_chown}) {
+    EXPECT_EQ(AskAbove(call), kRefuse) << call;
+  }
+  EXPECT_EQ(AskAbove(SYS_clone, 0, CLONE_NEWUSER | SIGCHLD), kRefuse);
+  EXPECT_EQ(AskAbove(SYS_clone3), kUnknown);
+  EXPECT_EQ(AskAbove(SYS_ioctl, 1, TIOCSTI), kRefuse);
+  EXPECT_EQ(AskAbove(SYS_socket, 0, AF_PACKET), kRefuse);
+  EXPECT_EQ(AskAbove(SYS_prctl, 0, PR_SET_MM), kRefuse);
 }
 
 TEST(CallFilter, ConnectsWhereThatIsAskedFor) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a server gives up once it knows what it will need: files it never opens, system calls it
-// never makes, its own memory to other processes. Whoever takes it over by a bug has as little.
+// never makes, root's rights, its own memory to other processes. Whoever takes it over by a bug has
+// as little.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ enum class FileUse : unsigned char {
   kWrite,   // read as well; make, rename and delete below a folder
   kAppend,  // write and make files in a folder, but read nothing there
   kSocket,  // make and delete sockets in a folder
+  kList,    // the names in a folder, and in those below it
 };
 
 struct FileRule {
@@ -34,6 +36,22 @@ struct CallRules {
 // (seccomp); others answer EPERM: a mistake in the list is an error that travels, and a server that
 // kills itself helps those who want it down. kUnsupported as above.
 Status RestrictCalls(const CallRules& rules);
+
+// The same for the process above a server, which starts it again: what it starts keeps this list,
+// so it has all that a server needs to load libraries and models, to listen and to confine itself.
+// Neither can trace others, mount, enter namespaces, become another user or load kernel code.
+// kUnsupported as above. REQUIRES: no other threads.
+Status RestrictSupervisorCalls();
+
+enum class KeptCapabilities : unsigned char {
+  kNone,
+  kLowPorts,  // to listen on ports below 1024 later
+};
+// Gives up root's rights, also those that a program started from here could get back (the bounding
+// set); to be called while there is one thread, and for kNone again when it was kLowPorts. An
+// account that has none does nothing. What stays is that files of root's are root's: those of
+// others are had as far as their modes let everybody. kUnsupported when the kernel refuses.
+Status DropCapabilities(KeptCapabilities kept);
 
 // Other processes of this user cannot read or trace this one, and its memory goes into no core
 // file; it can gain no privileges by starting programs.

@@ -4,9 +4,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -16,7 +19,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "testing/temp_dir.h"
@@ -92,6 +98,21 @@ TEST(Confine, SocketsCanBeMadeAndRemovedWhereNothingElseCan) {
   EXPECT_EQ(failed, 0);
 }
 
+TEST(Confine, AFolderCanBeListedWithoutBeingRead) {
+  const testing::TempDir dir;
+  dir.Write("own", "x").Write("other", "x");
+  const int failed = InChild([&] {
+    const Status status =
+        RestrictFiles({{dir.path(), FileUse::kList}, {dir.Path("own"), FileUse::kRead}});
+    if (status.code() == Code::kUnsupported) return kUnavailable;
+    if (!Opens(dir.path(), O_RDONLY | O_DIRECTORY)) return 1;
+    if (!Opens(dir.Path("own"), O_RDONLY)) return 2;
+    return Opens(dir.Path("other"), O_RDONLY) ? 3 : 0;
+  });
+  if (failed == kUnavailable) GTEST_SKIP() << "this kernel has no Landlock";
+  EXPECT_EQ(failed, 0);
+}
+
 // Of the thread that confines and of one that was there before.
 int TryForbiddenCalls() {
   char* const arguments[] = {nullptr};
@@ -139,6 +160,78 @@ TEST(Confine, OnlyWhatServingNeedsCanBeCalled) {
     return TryAllowedCalls();
   });
   if (failed == kUnavailable) GTEST_SKIP() << "this kernel has no seccomp";
+  EXPECT_EQ(failed, 0);
+}
+
+// What the supervisor does to its workers, and what it has no business with.
+int TryCallsAbove() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // A worker: it loads libraries, hides and confines itself further.
+    if (::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+        MAP_FAILED) {
+      ::_exit(50);
+    }
+    if (!HideProcess().ok() || !RestrictCalls({}).ok()) ::_exit(51);
+    ::_exit(IsRefused(::fork(), EPERM) ? 0 : 52);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return 53;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return WEXITSTATUS(status);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    char* const arguments[] = {nullptr};
+    ::execve("/bin/true", arguments, arguments);
+    ::_exit(errno == EPERM ? 54 : 0);
+  }
+  if (::waitpid(other, &status, 0) != other || WEXITSTATUS(status) != 0) return 54;
+  if (::kill(::getpid(), 0) != 0) return 55;
+  if (!IsRefused(::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr), EPERM)) return 56;
+  if (!IsRefused(::mount("none", "/", nullptr, MS_REMOUNT, nullptr), EPERM)) return 57;
+  if (!IsRefused(::unshare(CLONE_NEWUSER), EPERM)) return 58;
+  if (!IsRefused(::setuid(0), EPERM)) return 59;
+  return IsRefused(::chroot("/"), EPERM) ? 0 : 60;
+}
+
+TEST(Confine, TheProcessAboveStartsServersAndLittleElse) {
+  const int failed = InChild([] {
+    const Status status = RestrictSupervisorCalls();
+    if (status.code() == Code::kUnsupported) return kUnavailable;
+    return status.ok() ? TryCallsAbove() : 30;
+  });
+  if (failed == kUnavailable) GTEST_SKIP() << "this kernel has no seccomp";
+  EXPECT_EQ(failed, 0);
+}
+
+// The number after "CapEff:" and the like.
+uint64_t SetOf(const char* name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name)) return std::stoull(line.substr(line.find('\t')), nullptr, 16);
+  }
+  return ~uint64_t{0};
+}
+
+constexpr uint64_t kLowPort = uint64_t{1} << CAP_NET_BIND_SERVICE;
+
+TEST(Confine, RootGivesUpItsRights) {
+  if (::geteuid() != 0 || SetOf("CapEff:") == 0) GTEST_SKIP() << "run by root, it would have some";
+  const testing::TempDir dir;
+  dir.Write("of-another", "x");
+  EXPECT_EQ(::chown(dir.Path("of-another").c_str(), 12345, 12345), 0);
+  EXPECT_EQ(::chmod(dir.Path("of-another").c_str(), 0600), 0);
+  const int failed = InChild([&] {
+    if (!Opens(dir.Path("of-another"), O_RDONLY)) return 1;
+    if (!DropCapabilities(KeptCapabilities::kLowPorts).ok()) return 2;
+    if (SetOf("CapEff:") != kLowPort || SetOf("CapPrm:") != kLowPort) return 3;
+    if (!DropCapabilities(KeptCapabilities::kNone).ok()) return 4;
+    for (const char* set : {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"}) {
+      if (SetOf(set) != 0) return 5;
+    }
+    if ((SetOf("CapBnd:") & ~kLowPort) != 0) return 6;
+    if (Opens(dir.Path("of-another"), O_RDONLY)) return 7;
+    return DropCapabilities(KeptCapabilities::kNone).ok() ? 0 : 8;
+  });
   EXPECT_EQ(failed, 0);
 }
 

@@ -47,6 +47,8 @@ uint64_t RightsOf(FileUse use) {
       return kWriteRights;
     case FileUse::kAppend:
       return kAppendRights;
+    case FileUse::kList:
+      return LANDLOCK_ACCESS_FS_READ_DIR;
     case FileUse::kSocket:
       break;
   }

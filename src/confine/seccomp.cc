@@ -13,8 +13,9 @@
 
 namespace hearth {
 
-Status RestrictCalls(const CallRules& rules) {
-  std::vector<sock_filter> steps = CallFilter(rules, ::getpid());
+namespace {
+
+Status Restrict(std::vector<sock_filter> steps) {
   if (steps.empty()) return Error(Code::kUnsupported, "seccomp: no list for this processor");
   const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
@@ -27,6 +28,12 @@ Status RestrictCalls(const CallRules& rules) {
   if (done > 0) return Error(Code::kUnsupported, "seccomp: thread %ld has another filter", done);
   return Error(Code::kUnsupported, "seccomp: %s", std::strerror(errno));
 }
+
+}  // namespace
+
+Status RestrictCalls(const CallRules& rules) { return Restrict(CallFilter(rules, ::getpid())); }
+
+Status RestrictSupervisorCalls() { return Restrict(SupervisorCallFilter()); }
 
 Status HideProcess() {
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {

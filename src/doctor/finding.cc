@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/mask_secrets.h"
+
 namespace hearth {
 
 const char* NameOf(Verdict verdict) {
@@ -23,7 +25,13 @@ const char* NameOf(Verdict verdict) {
 
 std::vector<NamedFinding> Examine(const std::vector<Check>& checks) {
   std::vector<NamedFinding> findings;
-  for (const Check& check : checks) findings.push_back({check.name, check.look()});
+  for (const Check& check : checks) {
+    findings.push_back({check.name, check.look()});
+    Finding& finding = findings.back().finding;
+    // They are printed, and sent to others in reports.
+    finding.found = MaskSecrets(finding.found);
+    finding.advice = MaskSecrets(finding.advice);
+  }
   return findings;
 }
 

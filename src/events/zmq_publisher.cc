@@ -11,14 +11,15 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "base/fresh_random.h"
 #include "base/mutex.h"
 #include "base/terminal.h"
 #include "base/thread_name.h"
+#include "late/late.h"
 
 namespace hearth {
 namespace {
@@ -39,11 +40,6 @@ double NowSeconds() {
 
 // Microseconds since 1970: more than any process before this one got to, at a batch per step.
 uint64_t FirstNumber() { return static_cast<uint64_t>(NowSeconds() * 1e6); }
-
-uint64_t RandomSeed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
 
 std::array<char, 8> BigEndian(uint64_t number) {
   std::array<char, 8> bytes;
@@ -242,8 +238,9 @@ ZmqPublisher::ZmqPublisher(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 ZmqPublisher::~ZmqPublisher() = default;
 
 Result<std::unique_ptr<ZmqPublisher>> ZmqPublisher::Listen(const PublisherOptions& options) {
+  HEARTH_TRY(LoadZmq());
   PublisherOptions with_seed = options;
-  if (with_seed.wire.hash_seed == 0) with_seed.wire.hash_seed = RandomSeed();
+  if (with_seed.wire.hash_seed == 0) with_seed.wire.hash_seed = FreshNumber();
   auto impl = std::make_unique<Impl>(with_seed);
   HEARTH_TRY(impl->Open());
   return std::unique_ptr<ZmqPublisher>(new ZmqPublisher(std::move(impl)));

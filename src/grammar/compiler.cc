@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "grammar/compiler.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace hearth {
@@ -9,6 +11,10 @@ namespace {
 // The owner's length comes first, so that no owner and text together look like others.
 std::string KeyOf(char kind, std::string_view owner, std::string_view text) {
   return Printf("%c%zu:", kind, owner.size()) + std::string(owner) + std::string(text);
+}
+
+std::string PayerOf(std::string_view owner) {
+  return std::string(owner.substr(0, owner.find('/')));
 }
 
 }  // namespace
@@ -35,21 +41,40 @@ std::shared_ptr<const Grammar> GrammarCompiler::Find(const std::string& key) {
 // Not under the lock: others go on while this one compiles. Two who compile the same text at the
 // same time both succeed, and one result is kept.
 GrammarCompiler::Made GrammarCompiler::Compile(GrammarKind kind, std::string_view text,
-                                               std::string key) {
+                                               std::string key, std::string_view owner) {
   auto made = Grammar::Compile(vocabulary_, kind, text, options_.grammar);
   if (!made.ok()) return Refused(made.status());
   const MutexLock lock(mutex_);
   ++counts_.compiled;
-  if (by_key_.contains(key) || key.size() > options_.kept_bytes) return made;
-  kept_bytes_ += key.size();
-  entries_.push_front({std::move(key), *made});
+  Entry entry{std::move(key), *made, PayerOf(owner)};
+  const size_t bytes = entry.bytes();
+  if (by_key_.contains(entry.key) || bytes > options_.kept_bytes / 2) return made;
+  kept_bytes_ += bytes;
+  Share& share = shares_[entry.payer];
+  share.bytes += bytes;
+  ++share.count;
+  entries_.push_front(std::move(entry));
   by_key_.emplace(entries_.front().key, entries_.begin());
-  while (entries_.size() > options_.kept_grammars || kept_bytes_ > options_.kept_bytes) {
-    kept_bytes_ -= entries_.back().key.size();
-    by_key_.erase(entries_.back().key);
-    entries_.pop_back();
-  }
+  while (entries_.size() > options_.kept_grammars || kept_bytes_ > options_.kept_bytes) DropOne();
   return made;
+}
+
+// The oldest of who has more than half, if anybody has, else the oldest.
+void GrammarCompiler::DropOne() {
+  const auto greedy = std::find_if(shares_.begin(), shares_.end(), [this](const auto& share) {
+    return share.second.bytes > options_.kept_bytes / 2 ||
+           share.second.count > options_.kept_grammars / 2;
+  });
+  const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
+    return greedy == shares_.end() || entry.payer == greedy->first;
+  });
+  const size_t bytes = oldest->bytes();
+  kept_bytes_ -= bytes;
+  const auto share = shares_.find(oldest->payer);
+  share->second.bytes -= bytes;
+  if (--share->second.count == 0) shares_.erase(share);
+  by_key_.erase(oldest->key);
+  entries_.erase(std::next(oldest).base());
 }
 
 GrammarCompiler::Made GrammarCompiler::SchemaText(std::string_view text, std::string_view owner) {
@@ -61,7 +86,7 @@ GrammarCompiler::Made GrammarCompiler::SchemaText(std::string_view text, std::st
   if (auto found = Find(key)) return found;
   auto prepared = PrepareSchemaText(text, options_.schema);
   if (!prepared.ok()) return Refused(prepared.status());
-  return Compile(GrammarKind::kJsonSchema, *prepared, std::move(key));
+  return Compile(GrammarKind::kJsonSchema, *prepared, std::move(key), owner);
 }
 
 GrammarCompiler::Made GrammarCompiler::Schema(const Json& schema, std::string_view owner) {
@@ -76,7 +101,7 @@ GrammarCompiler::Made GrammarCompiler::Regex(std::string_view pattern, std::stri
   }
   std::string key = KeyOf('r', owner, pattern);
   if (auto found = Find(key)) return found;
-  return Compile(GrammarKind::kRegex, pattern, std::move(key));
+  return Compile(GrammarKind::kRegex, pattern, std::move(key), owner);
 }
 
 GrammarCompiler::Made GrammarCompiler::Lark(std::string_view text, std::string_view owner) {
@@ -89,7 +114,7 @@ GrammarCompiler::Made GrammarCompiler::Lark(std::string_view text, std::string_v
 GrammarCompiler::Made GrammarCompiler::OwnLark(std::string_view text, std::string_view owner) {
   std::string key = KeyOf('l', owner, text);
   if (auto found = Find(key)) return found;
-  return Compile(GrammarKind::kLark, text, std::move(key));
+  return Compile(GrammarKind::kLark, text, std::move(key), owner);
 }
 
 GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& choices,
@@ -113,7 +138,10 @@ GrammarCompiler::Made GrammarCompiler::Choice(const std::vector<std::string>& ch
 
 GrammarCompilerCounts GrammarCompiler::counts() const {
   const MutexLock lock(mutex_);
-  return counts_;
+  GrammarCompilerCounts counts = counts_;
+  counts.kept = entries_.size();
+  counts.kept_bytes = kept_bytes_;
+  return counts;
 }
 
 }  // namespace hearth

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "grammar/grammar_mask.h"
@@ -135,6 +136,42 @@ TEST(GrammarCompiler, KeepsWhatWasCompiledWithinItsBounds) {
   EXPECT_EQ(compiler.counts().compiled, 4u);
   // A regex and a grammar of the same bytes are two things.
   EXPECT_FALSE(compiler.Lark("a").ok());
+}
+
+TEST(GrammarCompiler, AGrammarHasTheMemoryThatItsCompilingTook) {
+  GrammarCompiler compiler(ByteVocabulary());
+  auto small = compiler.Regex("a"), large = compiler.Regex("([a-z]{1,40} [0-9]{1,40}){1,9}");
+  ASSERT_TRUE(small.ok() && large.ok());
+  EXPECT_GT((*small)->bytes(), 1'000u);
+  EXPECT_GT((*large)->bytes(), (*small)->bytes());
+  EXPECT_GE(compiler.counts().kept_bytes, (*small)->bytes() + (*large)->bytes());
+}
+
+TEST(GrammarCompiler, FreshGrammarsReachAPlateauOfBytes) {
+  constexpr size_t kMost = size_t{2} << 20;
+  GrammarCompiler compiler(ByteVocabulary(), {.kept_bytes = kMost});
+  uint64_t most = 0;
+  for (int i = 0; i < 120; ++i) {
+    ASSERT_TRUE(compiler.Regex("([a-z]{1,30} x" + std::to_string(i) + "){1,9}").ok());
+    most = std::max(most, compiler.counts().kept_bytes);
+  }
+  EXPECT_GT(most, kMost / 2) << "they are kept";
+  EXPECT_LE(most, kMost);
+  EXPECT_LT(compiler.counts().kept, 120u) << "fewer than there were, or this shows nothing";
+}
+
+TEST(GrammarCompiler, FreshGrammarsOfOneClientDoNotCostAnotherIts) {
+  GrammarCompiler compiler(ByteVocabulary(), {.kept_grammars = 10});
+  ASSERT_TRUE(compiler.Regex("mine", "2/a").ok());
+  // Under many names, as with a cache_salt for each.
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(compiler.Regex("x" + std::to_string(i), "1/" + std::to_string(i)).ok());
+  }
+  EXPECT_EQ(compiler.counts().kept, 10u);
+  ASSERT_TRUE(compiler.Regex("mine", "2/a").ok());
+  EXPECT_EQ(compiler.counts().found, 1u);
+  ASSERT_TRUE(compiler.Regex("x39", "1/39").ok());
+  EXPECT_EQ(compiler.counts().found, 2u) << "the youngest of the many";
 }
 
 TEST(GrammarCompiler, ThreadsCompileBesideEachOther) {

@@ -3,6 +3,7 @@
 #include "grammar/grammar.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,11 +91,17 @@ Result<std::shared_ptr<const Grammar>> Grammar::Compile(
   HearthText error = {};
   HearthGrammar* raw = hearth_grammar_new(vocabulary->raw(), Raw(kind), Data(text), text.size(),
                                           &raw_limits, &error);
-  if (raw == nullptr) return Error(Code::kInvalid, "%s", TakeMessage(error).c_str());
+  if (raw == nullptr) {
+    const std::string message = TakeMessage(error);
+    if (message == kHearthNoStack) throw std::bad_alloc();
+    return Error(Code::kInvalid, "%s", message.c_str());
+  }
   return std::shared_ptr<const Grammar>(new Grammar(std::move(vocabulary), raw));
 }
 
 Grammar::~Grammar() { hearth_grammar_free(raw_); }
+
+size_t Grammar::bytes() const { return hearth_grammar_bytes(raw_); }
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar)
     : grammar_(std::move(grammar)) {

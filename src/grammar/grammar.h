@@ -54,12 +54,14 @@ class Grammar {
  public:
   // The text must have passed the checks of check.h: what they refuse may overflow the stack here.
   // kInvalid: not a grammar, one that allows nothing, or one that says what is not supported.
+  // Throws bad_alloc where there is no memory for the thread that compiles.
   static Result<std::shared_ptr<const Grammar>> Compile(
       std::shared_ptr<const GrammarVocabulary> vocabulary, GrammarKind kind, std::string_view text,
       const GrammarLimits& limits);
   ~Grammar();
   const GrammarVocabulary& vocabulary() const { return *vocabulary_; }
   const HearthGrammar* raw() const { return raw_; }
+  size_t bytes() const;  // of memory
 
  private:
   Grammar(std::shared_ptr<const GrammarVocabulary> vocabulary, HearthGrammar* raw)

@@ -28,9 +28,13 @@ HearthVocabulary* hearth_grammar_vocabulary_new(const unsigned char* data, const
                                                 size_t count, uint32_t eos, HearthText* error);
 void hearth_grammar_vocabulary_free(HearthVocabulary* vocabulary);
 // Any thread. The work is done on a thread of its own, with the stack that the limits name.
+// Without memory for it the message is kHearthNoStack.
+inline constexpr char kHearthNoStack[] = "no memory for the stack of the grammar compiler";
 HearthGrammar* hearth_grammar_new(const HearthVocabulary* vocabulary, uint32_t kind,
                                   const unsigned char* text, size_t size,
                                   const HearthGrammarLimits* limits, HearthText* error);
+// The memory that it holds, for good.
+size_t hearth_grammar_bytes(const HearthGrammar* grammar);
 void hearth_grammar_free(HearthGrammar* grammar);
 // Any thread; the matcher that comes out belongs to one at a time.
 HearthMatcher* hearth_matcher_new(const HearthGrammar* grammar, HearthText* error);

@@ -10,6 +10,7 @@
 
 #include "base/ascii.h"
 #include "hub/transport.h"
+#include "late/late.h"
 
 namespace hearth {
 namespace {
@@ -221,9 +222,7 @@ class CurlTransport final : public Transport {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> OpenCurlTransport(std::chrono::milliseconds connect_time) {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    return Error(Code::kIo, "cannot initialise libcurl");
-  }
+  HEARTH_TRY(LoadCurl());
   return std::unique_ptr<Transport>(new CurlTransport(connect_time));
 }
 

@@ -85,7 +85,11 @@ Result<std::chrono::milliseconds> NextWait(const RetryPolicy& policy, const Fetc
   }
   auto wait = WaitAfter(policy, failures);
   if (const auto asked = ParseRetryAfter(outcome.head.retry_after, std::time(nullptr))) {
-    if (*asked > policy.longest_wait * 10) {
+    const bool is_long = *asked > policy.longest_wait * 10;
+    // A date far from ours: one of two clocks is wrong, and nobody asked for that.
+    const char first = outcome.head.retry_after.front();
+    if (is_long && (first < '0' || first > '9')) return wait;
+    if (is_long) {
       return Error(Code::kIo, "%s: the server asks to wait %lld s; try again after that",
                    Describe(outcome).c_str(), static_cast<long long>(asked->count()));
     }

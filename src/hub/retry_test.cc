@@ -49,6 +49,8 @@ TEST(Retry, ServersMayAskForTime) {
   EXPECT_EQ(*NextWait(policy, Status(429, "7"), 1), milliseconds(7000));
   EXPECT_NE(NextWait(policy, Status(429, "99999"), 1).status().message().find("99999 s"),
             std::string::npos);
+  // By a server's clock that is years ahead, or ours that is behind.
+  EXPECT_EQ(*NextWait(policy, Status(429, "Fri, 01 Jan 2100 00:00:00 GMT"), 1), milliseconds(10));
   EXPECT_EQ(NextWait(policy, Status(503), 3).status().message(),
             "gave up after 3 attempts in a row; the last one: HTTP 503");
 }

@@ -9,7 +9,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/mask_secrets.h"
 #include "base/mutex.h"
+#include "late/late.h"
 
 namespace hearth {
 namespace {
@@ -307,14 +309,12 @@ class UrlTarget : public LoadTarget {
 Result<std::unique_ptr<LoadTarget>> MakeUrlTarget(const UrlOptions& options) {
   if (!options.url.starts_with("http://") && !options.url.starts_with("https://")) {
     return Error(Code::kInvalid, "--url %s: expected a URL that starts with http:// or https://",
-                 Quoted(options.url).c_str());
+                 Quoted(MaskSecretValue(options.url)).c_str());
   }
   if (options.is_chat && options.vocab_size > 0) {
     return Error(Code::kInvalid, "token ids need --api completions, not chat");
   }
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    return Error(Code::kIo, "cannot initialise libcurl");
-  }
+  HEARTH_TRY(LoadCurl());
   return std::unique_ptr<LoadTarget>(std::make_unique<UrlTarget>(options));
 }
 

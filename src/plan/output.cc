@@ -35,9 +35,10 @@ void AddHead(const PlanRecord& r, std::string& out) {
     out += "fits      NO: " + f.problem + "\n";
     return;
   }
-  out += Printf("fits      yes: %s weights + %s other + %s for KV, of %s usable\n",
+  out += Printf("fits      yes: %s weights + %s a step + %s server + %s for KV, of %s usable\n",
                 Gib(static_cast<double>(f.weight_bytes)).c_str(),
                 Gib(static_cast<double>(f.other_bytes)).c_str(),
+                Gib(static_cast<double>(f.server_bytes)).c_str(),
                 Gib(static_cast<double>(f.kv_bytes)).c_str(),
                 Gib(static_cast<double>(f.usable_bytes)).c_str());
   out += Printf("context   %d tokens for one user (the model has %d); %lld tokens over all users\n",
@@ -100,8 +101,7 @@ void AddLoad(const PlanRecord& r, std::string& out) {
         "  %d servers needed for %s to the first token and %s between tokens (p95); %s of "
         "memory each\n",
         r.replicas->replicas, Duration(r.target->first_token_s).c_str(),
-        Duration(r.target->gap_s).c_str(),
-        Gib(static_cast<double>(r.fit.weight_bytes + r.fit.kv_bytes + r.fit.other_bytes)).c_str());
+        Duration(r.target->gap_s).c_str(), Gib(static_cast<double>(r.fit.total_bytes())).c_str());
   }
 }
 
@@ -139,7 +139,8 @@ Json FitJson(const FitFigures& f) {
   return JsonObject{{"fits", f.problem.empty()},      {"problem", f.problem},
                     {"usable_bytes", f.usable_bytes}, {"weight_bytes", f.weight_bytes},
                     {"kv_bytes", f.kv_bytes},         {"other_bytes", f.other_bytes},
-                    {"kv_tokens", f.kv_tokens},       {"context", f.context()}};
+                    {"server_bytes", f.server_bytes}, {"kv_tokens", f.kv_tokens},
+                    {"context", f.context()}};
 }
 
 Json JsonOf(const std::vector<PlannedPoint>& points, const char* at) {

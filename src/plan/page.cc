@@ -83,7 +83,8 @@ std::string Memory(const PlanRecord& r) {
   add("weights", f.weight_bytes, 0);
   add("KV cache", f.kv_bytes, 1);
   add("a step's work", f.other_bytes, 2);
-  add("together", f.weight_bytes + f.kv_bytes + f.other_bytes, 5);
+  add("the server", f.server_bytes, 3);
+  add("together", f.total_bytes(), 5);
   return DrawBars(plot);
 }
 

@@ -17,7 +17,10 @@ namespace hearth {
 // Whether it fits, and what is left for context.
 struct FitFigures {
   uint64_t usable_bytes = 0;
-  int64_t weight_bytes = 0, kv_bytes = 0, other_bytes = 0;
+  int64_t weight_bytes = 0, kv_bytes = 0;
+  int64_t other_bytes = 0;   // of the largest step
+  int64_t server_bytes = 0;  // beside the model
+  int64_t total_bytes() const { return weight_bytes + kv_bytes + other_bytes + server_bytes; }
   int64_t kv_tokens = 0;  // of all sequences together
   int max_context = 0;    // of the model
   std::string problem;    // why it does not fit; empty: it does

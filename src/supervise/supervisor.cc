@@ -22,6 +22,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/mask_secrets.h"
+#include "base/terminal.h"
 #include "platform/file.h"
 #include "platform/notify.h"
 #include "supervise/shared_page.h"
@@ -38,7 +40,7 @@ double Now() {
 void Say(const std::string& text) {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, 0) <= 0 || (out.revents & POLLOUT) == 0) return;
-  const std::string line = "hearth: " + text + "\n";
+  const std::string line = ForTerminal(MaskSecrets("hearth: " + text + "\n"));
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

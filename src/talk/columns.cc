@@ -7,7 +7,7 @@
 #include <clocale>
 #include <cwchar>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace hearth {
 namespace {

@@ -12,11 +12,11 @@
 #include <cwchar>
 
 #include "base/terminal.h"
+#include "base/utf8.h"
 #include "talk/columns.h"
 #include "talk/interrupts.h"
 #include "talk/line_reader.h"
 #include "talk/slash.h"
-#include "text/utf8.h"
 
 namespace hearth {
 namespace {

@@ -109,7 +109,9 @@ void ReplyView::HearReasoning(const std::string& text) {
   if (reasoning_ == ReasoningView::kShow) Put(Dim(Safe(text)));
   if (reasoning_ == ReasoningView::kFold && kind_.moves_cursor) {
     constexpr size_t kEnough = 1024;  // bytes: more than any terminal's columns that it gets
-    const size_t from = thoughts_.size() > kEnough ? thoughts_.size() - kEnough : 0;
+    size_t from = thoughts_.size() > kEnough ? thoughts_.size() - kEnough : 0;
+    const auto is_inside = [&] { return (thoughts_[from] & 0xc0) == 0x80; };
+    while (from > 0 && from < thoughts_.size() && is_inside()) ++from;  // a character
     const int room = std::max(columns_() - 12, 8);
     PutStatus("thinking: " + LastColumns(OneLine(Safe(thoughts_.substr(from))), room));
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mask_secrets.h"
 #include "base/terminal.h"
 #include "talk/chat_stream.h"
 
@@ -58,7 +59,7 @@ class ServerAnswerer : public Answerer {
   ServerAnswerer(ServerAddress address, ListedModel model, std::optional<Json> schema)
       : address_(std::move(address)), model_(std::move(model)), schema_(std::move(schema)) {}
   std::string name() const override { return ForTerminal(model_.id); }
-  std::string place() const override { return "at " + ForTerminal(address_.url); }
+  std::string place() const override { return "at " + ForTerminal(MaskSecretValue(address_.url)); }
   int max_context() const override { return model_.max_context; }
   Status Check(const TalkSettings&) const override { return Status(); }  // the server will say
 
@@ -129,7 +130,7 @@ class ServerSource : public AnswererSource {
 
  private:
   Result<ListedModel> Listed(const std::string& name) const {
-    const std::string where = ForTerminal(address_.url);
+    const std::string where = ForTerminal(MaskSecretValue(address_.url));
     std::string body;
     ServerCall call(address_, "/v1/models", [&](std::string_view bytes, long) {
       body += bytes;

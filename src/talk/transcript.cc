@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/utf8.h"
 #include "platform/file.h"
-#include "text/utf8.h"
 
 namespace hearth {
 namespace {

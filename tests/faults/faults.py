@@ -117,9 +117,10 @@ class Rig:
 
 
 @contextlib.contextmanager
-def failing_server(program, library, model, *flags):
+def failing_server(program, library, model, *flags, clock_offset_s=0):
     with tempfile.TemporaryDirectory() as folder:
         faults = Faults(library, folder)
+        faults.page.clock_offset_s = clock_offset_s
         with serving(program, model, "--no-supervisor", "--threads", "1", *flags, env=faults.env) as server:
             yield Rig(server, faults)
 

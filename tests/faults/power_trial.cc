@@ -41,7 +41,7 @@ class Trial {
       const int64_t syncs = vfs_.num_syncs("-wal");
       const std::string id = "resp_" + std::to_string(next_);
       const std::string previous = next_ == 0 ? "" : "resp_" + std::to_string(next_ - 1);
-      HEARTH_CHECK(store->Put("tenant", {id, previous, "[]", TextOf(next_)}, 1000).ok());
+      HEARTH_CHECK(store->Put("tenant", {id, previous, "[]", TextOf(next_)}).ok());
       // At a checkpoint, or before a log begins anew: those before this one are safe either way.
       if (vfs_.num_syncs("-wal") > syncs) safe_ = next_;
       ++next_;
@@ -85,7 +85,7 @@ class Trial {
     }
     HEARTH_CHECK(there >= safe_ && there <= next_);
     for (int64_t i = std::max<int64_t>(0, there - 50); i < there; ++i) {
-      auto found = store.Get("tenant", "resp_" + std::to_string(i), 1000);
+      auto found = store.Get("tenant", "resp_" + std::to_string(i));
       HEARTH_CHECK(found.ok() && found->has_value());
       HEARTH_CHECK((*found)->response == TextOf(i));
     }

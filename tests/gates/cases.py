@@ -191,6 +191,48 @@ UNTRUSTED_PLANTS = {
     "strtoull": ({"src/weights/a.h": "x = strtoull(s, 0, 10);\n"}, r"src/weights/a\.h:1: strtoull"),
 }
 
+TERMINAL_CLEAN = {
+    "src/app/a.cc": '// std::printf("x");\nPrintOut("{}\\n", name);\nPrintError("warning: %s\\n", why);\n'
+                    'std::fwrite(data, 1, size, file_);\nF("std::cout << x");\n',
+    "src/app/a_test.cc": 'std::printf("x");\n',
+    "src/base/terminal.cc": "std::fwrite(safe.data(), 1, safe.size(), stdout);\n",
+    "tests/x/a.cc": "std::cout << 1;\n",
+}
+TERMINAL_PLANTS = {
+    "standard error": ({"src/app/a.cc": '\nstd::fprintf(stderr, "%s", name);\n'}, r"src/app/a\.cc:2: std::fprintf"),
+    "on two lines": ({"src/app/a.cc": 'std::fprintf(\n    stderr, "%s", name);\n'}, r"src/app/a\.cc:1: std::fprintf"),
+    "standard output": ({"src/app/a.cc": 'std::printf("%s", name);\n'}, r"src/app/a\.cc:1: std::printf"),
+    "fmt": ({"src/app/a.h": 'fmt::print("{}", name);\n'}, r"src/app/a\.h:1: fmt::print"),
+    "a stream": ({"src/kv/a.cc": "std::cerr << name;\n"}, r"src/kv/a\.cc:1: std::cerr"),
+    "bytes": ({"src/app/a.cc": "std::fwrite(p, 1, n, stdout);\n"}, r"src/app/a\.cc:1: std::fwrite"),
+    "a descriptor": ({"src/app/a.cc": "::write(STDERR_FILENO, p, n);\n"}, r"src/app/a\.cc:1: write"),
+    "codes": ({"src/app/a.cc": "PrintCodes(stdout, name);\n"}, r"src/app/a\.cc:1: PrintCodes"),
+}
+
+CLOCKS_CLEAN = {
+    "src/kv/a.cc": '// std::time(nullptr)\nauto t = std::chrono::steady_clock::now();\n'
+                   'int64_t wall_s = clocks().wall_s;\nF("", Steady::now());\nF("the time (now)");\n',
+    "src/kv/a_test.cc": "auto t = std::chrono::system_clock::now();\n",
+    "src/base/clocks.cc": "int64_t WallSeconds() { return std::time(nullptr); }\n",
+    "tests/x/a.cc": "auto t = time(nullptr);\n",
+}
+CLOCKS_PLANTS = {
+    "the date for an age": ({"src/batch/a.cc": "\nbool old = std::time(nullptr) > due;\n"},
+                            r"src/batch/a\.cc:2: std::time\(nullptr"),
+    "the C call": ({"src/kv/a.h": "time_t t = time(NULL);\n"}, r"src/kv/a\.h:1: time\(NULL"),
+    "the system's clock": ({"src/tiers/a.cc": "auto t = std::chrono::system_clock::now();\n"},
+                           r"src/tiers/a\.cc:1: system_clock::now"),
+    "the kernel's": ({"src/tiers/a.cc": "clock_gettime(CLOCK_REALTIME, &t);\n"},
+                     r"src/tiers/a\.cc:1: CLOCK_REALTIME"),
+    "the door": ({"src/http/a.cc": "if (WallSeconds() > end) return;\n"}, r"src/http/a\.cc:1: WallSeconds"),
+    "the date of a file": ({"src/tiers/a.cc": "int64_t s = now - about.st_mtime;\n"},
+                           r"src/tiers/a\.cc:1: st_mtime"),
+    "the database's": ({"src/batch/a.cc": 'Run("DELETE FROM files WHERE due < now()");\n'},
+                       r"src/batch/a\.cc:1: now\(\) is the database's"),
+    "SQLite's": ({"src/batch/a.cc": "Run(\"DELETE FROM files WHERE due < datetime('now')\");\n"},
+                 r"src/batch/a\.cc:1: datetime\("),
+}
+
 LOCKS_CLEAN = {
     "src/base/mutex.h": "#include <mutex>\n#include <condition_variable>\nstd::mutex m;\n",
     "src/kv/a.h": "// std::mutex\nclass A {\n  struct B { int x; };\n  mutable Mutex mu_;\n"
@@ -274,5 +316,7 @@ CASES = {
     "places": (PLACES_CLEAN, PLACES_PLANTS),
     "locks": (LOCKS_CLEAN, LOCKS_PLANTS),
     "untrusted": (UNTRUSTED_CLEAN, UNTRUSTED_PLANTS),
+    "clocks": (CLOCKS_CLEAN, CLOCKS_PLANTS),
+    "terminal": (TERMINAL_CLEAN, TERMINAL_PLANTS),
     "hardening": (HARDENING_CLEAN, HARDENING_PLANTS),
 }

@@ -21,11 +21,12 @@ Status A() { return Error(Code::kCorrupt, "%s: expected %" PRIu64
                           " bytes", name, size); }
 ApiError B() { return BadField("n", many ? "must be " + Limit() : "must not be empty"); }
 HttpRefusal C() { return {413, Printf("more than %zu bytes", limit)}; }
+void D() { PrintError("warning: %s\\n", why); }
 Field d[] = {{"speed", kString, kRefused, 0, 0, "one speed for all"}};
 """
 WANTED = ("### hearth sub\n", "Less words.", "* *corrupt* `%s: expected %u bytes`\n",
           "* `must be {}`\n", "* `must not be empty`\n", "* *413* `more than %zu bytes`\n",
-          "* *400* `speed: not supported: one speed for all`\n")
+          "* *stderr* `warning: %s`\n", "* *400* `speed: not supported: one speed for all`\n")
 
 
 def main():

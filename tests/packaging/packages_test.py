@@ -16,6 +16,8 @@ from made import BUILD, expect, package, run, version
 import bundle
 
 UNIT = "lib/systemd/system/hearth.service"
+# What a server has no use for; it comes with libcurl, libpq and libzmq.
+UNWANTED = r"lib(curl|pq|zmq|ldap|lber|rtmp|ssh2|gnutls|gssapi_krb5|krb5|sasl2|pgm|norm)\b"
 # Below the prefix.
 INSTALLED = ("bin/hearth", UNIT, "lib/sysusers.d/hearth.conf",
              "share/bash-completion/completions/hearth", "share/zsh/vendor-completions/_hearth",
@@ -79,8 +81,9 @@ def check_sbom(path, *names):
         expect(each["versionInfo"] and each["externalRefs"][0]["referenceLocator"].startswith("pkg:"),
                f"{each['name']} has a version and an address")
     sums = [each for each in document["packages"] if "checksums" in each]
-    expect(len(sums) > 10 and all(re.fullmatch("[0-9a-f]{64}", each["checksums"][0]["checksumValue"])
-                                  for each in sums), "crates have their sums")
+    digits = {"SHA256": 64, "SHA512": 128}  # crates', npm's
+    expect(len(sums) > 10 and all(re.fullmatch(f"[0-9a-f]{{{digits[one['algorithm']]}}}", one["checksumValue"])
+                                  for each in sums for one in each["checksums"]), "crates have their sums")
 
 
 def check_deb(folder):
@@ -99,6 +102,11 @@ def check_deb(folder):
            or not re.match(r"d.{3}r.xr.x|-rw(-r--r--|xr-xr-x)", line)]
     expect(listing and not odd, f"owners and modes: {odd}")
     fields = run("dpkg-deb", "-f", first)[1]
+    expect(re.search(r"^Depends: .*\blibcurl4\b", fields, re.M) and
+           re.search(r"^Recommends: .*\blibpq5, libzmq5$", fields, re.M), f"libraries that come late: {fields}")
+    linked = bundle.loaded_by(root / "usr/bin/hearth", root)
+    unwanted = [name for name in linked if re.match(UNWANTED, name)]
+    expect(linked and not unwanted, f"none of these is linked: {unwanted}")
     expect("libssl3 (>=" in fields and "libc6 (>=" in fields and "Architecture: amd64" in fields,
            f"control: {fields}")
     expect(run("dpkg-deb", "--ctrl-tarfile", first)[0] == 0, "control archive")
@@ -113,7 +121,7 @@ def check_deb(folder):
     expect(run(root / "usr/bin/hearth", "--version")[1].startswith(version()), "runs")
     check_unit(root / "usr")
     check_sbom(root / "usr/share/doc/hearth/hearth.spdx.json", "hearth", "libssl3", "libc6", "serde",
-               "minijinja", "llguidance", "libtomlplusplus-dev")
+               "minijinja", "llguidance", "libtomlplusplus-dev", "preact", "temml")
     if not shutil.which("lintian"):
         print("SKIPPED: lintian is not installed; the package was not checked by it")
         return
@@ -152,7 +160,17 @@ def check_tarball(folder):
     expect(not missing(root, (*INSTALLED, "share/doc/hearth/licenses/libssl3.txt",
                               "share/doc/hearth/licenses/crate-serde.txt")), "the tarball is whole")
     expect(run(root / "bin/hearth", "--version")[1].startswith(version()), "runs")
+    unwanted = [name for name in bundle.loaded_by(root / "bin/hearth", root / "lib/hearth")
+                if re.match(UNWANTED, name)]
+    expect(not unwanted, f"none of these is linked: {unwanted}")
+    # What is loaded later is found beside it, too, with what that needs.
+    _, _, err = run(root / "bin/hearth", "top", "--once", "--url", "http://127.0.0.1:9",
+                    env={"PATH": "/usr/bin:/bin", "LD_DEBUG": "files"})
+    expect("is `hearth serve` running there?" in err, f"an answer of libcurl's: {err[-300:]}")
+    for name in ("libcurl.so.4", "libldap-2.5.so.0"):
+        expect(re.search(rf"calling init: {root}/bin/../lib/hearth/{re.escape(name)}", err), f"{name} beside the program")
     own, system = bundle.libraries(root / "bin/hearth")
+    expect({"libcurl.so.4", "libpq.so.5", "libzmq.so.5"} <= set(own), "what is loaded later comes along")
     outside = [name for name, library in own.items() if root not in library.parents]
     expect(own and system and not outside, f"libraries come from the tarball: {outside}")
     for archive in ("libboost_json", "libsqlite3"):

@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers"))
 import asked  # noqa: E402
+import debian  # noqa: E402
 import pieces  # noqa: E402
 import results  # noqa: E402
 import rows  # noqa: E402
@@ -114,6 +115,23 @@ class PeersTest(unittest.TestCase):
                          ("1", "8192"))
         with self.assertRaisesRegex(SystemExit, "./dev synth llama-1b-q5_k"):
             list(pieces.formats(setup, ["q5_k-decode"]))
+
+    def test_a_level_is_that_of_both_programs_and_of_the_results(self):
+        backends = self.folder / debian.BACKENDS
+        backends.mkdir(parents=True)
+        for name in ("haswell", "sapphirerapids"):
+            (backends / f"libggml-cpu-{name}.so").touch()
+        words = debian.Sid(self.folder, "avx2").command("llama-bench", "-r", "1")
+        alone = pathlib.Path(words[words.index("sh") + 4])
+        self.assertEqual([each.name for each in alone.iterdir()], ["libggml-cpu-haswell.so"])
+        self.assertEqual(words[-3:], ["llama-bench", "-r", "1"])
+        with self.assertRaisesRegex(SystemExit, "libggml-cpu-cascadelake.so"):
+            debian.Sid(self.folder, "avx512vnni").command("llama-bench")
+        with contextlib.redirect_stdout(io.StringIO()):
+            results.write(self.folder, rows.GROUPS["depth"], [ran("Hearth", 0, {"depth-0": 10.0})],
+                          {}, "box", 2, "avx2")
+        self.assertIn("box, instructions of avx2", (self.folder / "depth-avx2.md").read_text())
+        self.assertFalse((self.folder / "depth.md").exists())
 
     def test_a_session_goes_on_unless_hearth_was_built_anew(self):
         binary, path = self.folder / "hearth", self.folder / "session.json"

@@ -6,6 +6,7 @@ size, and not faster: more than 2.5 times for twice the size fails.
 complexity_test.py HEARTH [--bytes N] [--only TEXT] [--every N]: bodies of up to N bytes (1,000,000; the server
 takes 4 MiB)."""
 import argparse
+import collections
 import http.client
 import json
 import subprocess
@@ -46,7 +47,7 @@ class Asker:
 
     def __init__(self, server):
         self.server, self.pids = server, tree_of(server.process.pid)
-        self.requests = 0
+        self.requests, self.statuses = 0, collections.Counter()
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
 
     def cost(self, path, body):
@@ -55,6 +56,7 @@ class Asker:
             response = self.connection.getresponse()
             response.read()
         self.requests += 1
+        self.statuses[response.status] += 1
         expect(response.status < 500 or response.status in (501, 504), f"{path}: {response.status}")
         return meter.seconds
 
@@ -117,12 +119,14 @@ def main():
                     print(f"{times:5.2f} times {seconds * 1e3:8.1f} ms {what}", flush=True)
                 if seconds >= FLOOR and times > MOST:
                     (known if what in KNOWN else bad).append(rows[-1])
-        requests = asker.requests
+        requests, statuses = asker.requests, asker.statuses
     for title, some in (("steepest", sorted((r for r in rows if r[1] >= FLOOR), reverse=True)[:8]),
                         ("longest", sorted(rows, key=lambda row: -row[1])[:8]), ("known", known)):
         for times, seconds, what in some:
             print(f"{title}: {times:.2f} times, {seconds * 1e3:.1f} ms: {what}")
-    print(f"{len(rows)} fields and shapes, {requests} requests")
+    print(f"{len(rows)} fields and shapes, {requests} requests: {dict(statuses)}")
+    # What is refused at its first value costs little at any size: some must be answered, or nothing was rendered.
+    expect(given.only or statuses[200] >= 0.1 * requests, f"one in ten answered: {dict(statuses)}")
     for times, seconds, what in bad:
         print(f"FAILED: twice the size takes {times:.1f} times as long, {seconds * 1e3:.0f} ms: {what}")
     record("complexity", len(rows), shapes=len(rows), bytes=given.bytes, above=len(bad), known=len(known), most=MOST)

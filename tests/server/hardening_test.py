@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import signal
 import socket
 import ssl
@@ -220,14 +221,113 @@ def check_tools(program, model):
         same((status, json.loads(data)["error"]["param"]), (400, "tools[0].tools[128]"), data)
 
 
+NO_RIGHTS = "0" * 16
+
+
 def confined(pid):
-    """(no_new_privs, seccomp) of each thread of the process that serves."""
+    """(no_new_privs, seccomp, capabilities in effect, those that could be had) of each thread of a process."""
     found = set()
-    for task in pathlib.Path(f"/proc/{tree_of(pid)[-1]}/task").iterdir():
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         text = (task / "status").read_text()
-        found.add(tuple(re.search(rf"^{name}:\s*(\d)", text, re.MULTILINE).group(1)
-                        for name in ("NoNewPrivs", "Seccomp")))
+        found.add(tuple(re.search(rf"^{name}:\s*(\w+)", text, re.MULTILINE).group(1)
+                        for name in ("NoNewPrivs", "Seccomp", "CapEff", "CapPrm")))
     return found
+
+
+def check_above(server):
+    """The supervisor has given up as much; and what another process without root's rights can see of it, whose
+    environment may have a password: nothing."""
+    above, worker = server.process.pid, server.worker_pid()
+    expect(above != worker, "a supervisor")
+    same(confined(above), {("1", "2", NO_RIGHTS, NO_RIGHTS)}, "the supervisor")
+    if os.geteuid() != 0:
+        return
+    # As the worker is: the same user, without root's rights. Of such a one that does not hide it sees everything.
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    look = [*bare, "cat"]
+    with subprocess.Popen([*bare, "sleep", "60"]) as open_one:
+        while b"sleep" not in pathlib.Path(f"/proc/{open_one.pid}/cmdline").read_bytes()[:6]:
+            time.sleep(0.01)
+        seen = subprocess.run([*look, f"/proc/{open_one.pid}/environ"], capture_output=True, check=False)
+        expect(seen.returncode == 0 and b"PATH=" in seen.stdout, f"one that does not hide: {seen.stderr}")
+        open_one.kill()
+    for pid in (above, worker):
+        for name in ("environ", "mem", "maps"):
+            seen = subprocess.run([*look, f"/proc/{pid}/{name}"], capture_output=True, text=True, check=False)
+            expect(seen.returncode != 0 and not seen.stdout and "ermission denied" in seen.stderr,
+                   f"/proc/{pid}/{name} not to be read: {seen.stderr}")
+
+
+def check_rights(program, model, folder):
+    """Run by root, a server reads other users' files as anybody does, and says so."""
+    if os.geteuid() != 0:
+        print("SKIPPED: only root can give files away")
+        return
+    private = folder / "private.gguf"
+    shutil.copy(model, private)
+    os.chown(private, 12345, 12345)
+    private.chmod(0o600)
+    with serving(program, str(private), "--confine", "off") as server:
+        same(server.request("POST", "/v1/chat/completions", TALK)[0], 200, "with root's rights")
+    done = subprocess.run([program, "serve", "--model", str(private), "--port", "0"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    expect(done.returncode != 0 and "gives up root's rights" in done.stderr, f"to be told why: {done.stderr}")
+    private.chmod(0o644)
+    with serving(program, str(private)) as server:
+        same(server.request("POST", "/v1/chat/completions", TALK)[0], 200, "one that everybody may read")
+
+
+# What comes with libcurl, libpq and libzmq.
+LATE = r"lib(curl|pq|zmq|ldap|lber|rtmp|ssh2|gnutls|gssapi_krb5|krb5|sasl2|pgm|norm)[-.]"
+
+
+def libraries_of(pid):
+    """Names of the shared libraries that the process has mapped."""
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    return {pathlib.Path(path).name for path in re.findall(r"\s(/\S+\.so[.\d]*)$", maps, re.MULTILINE)}
+
+
+def check_libraries(program, model):
+    """A server that sends no traces maps no LDAP, SSH, RTMP or second TLS; one that does has them from libcurl."""
+    counts = []
+    for flags in ([], ["--trace-endpoint", "http://127.0.0.1:9"]):
+        with serving(program, model, *flags) as server:
+            mapped = libraries_of(server.worker_pid())
+            counts.append((len(mapped), sorted(name for name in mapped if re.match(LATE, name))))
+    print(f"libraries of a server: {counts[0][0]}; of one that sends traces: {counts[1][0]}")
+    same(counts[0][1], [], "libraries that nothing needs")
+    expect(any(name.startswith("libcurl.") for name in counts[1][1]), f"libcurl for traces: {counts[1]}")
+
+
+def check_models(program, model, folder):
+    """Of a folder of models only those that are served can be opened, under whatever name."""
+    folder.mkdir()
+    for name in ("b", "neighbour"):
+        shutil.copy(model, folder / f"{name}.gguf")
+
+    def ask(server, name):
+        return server.request("POST", "/v1/chat/completions", {**TALK, "model": name})
+
+    for mode in ("off", "required"):
+        (folder / "a.gguf").unlink(missing_ok=True)
+        shutil.copy(model, folder / "a.gguf")
+        server = Server(program, [str(folder / "a.gguf"), str(folder / "b.gguf")], "--confine", mode)
+        if server.port is None:
+            print("SKIPPED LOUDLY: no Landlock here: " + "".join(server.log))
+            return
+        try:
+            same(ask(server, "b")[0], 200, "one of those that are served")
+            # As somebody would who can write there but not read the server's memory; or a bug that opens files.
+            (folder / "a.gguf").unlink()
+            (folder / "a.gguf").symlink_to(folder / "neighbour.gguf")
+            status, _, reply = ask(server, "a")
+            if mode == "off":
+                same(status, 200, "without confinement the neighbour is read")
+            else:
+                expect(status >= 500 and b"ermission denied" in reply, f"a neighbour not to be read: {status} {reply}")
+            same(ask(server, "b")[0], 200, "the other one still")
+        finally:
+            same(server.stop()[0], 0, "the exit code")
 
 
 def check_confinement(program, model, folder):
@@ -239,13 +339,16 @@ def check_confinement(program, model, folder):
                        capture_output=True)
     keys = inside / "keys.json"
     with serving(program, model, "--keys", str(keys), "--confine", "off") as server:
-        same(confined(server.process.pid), {("0", "0")}, "--confine off")
+        mine = confined(os.getpid()).pop()[2:]
+        for pid in (server.process.pid, server.worker_pid()):
+            same(confined(pid), {("0", "0", *mine)}, "--confine off")
     server = Server(program, model, "--keys", str(keys), "--confine", "required")
     if server.port is None:
         print("SKIPPED LOUDLY: no Landlock or no seccomp here: " + "".join(server.log))
         return
     try:
-        same(confined(server.process.pid), {("1", "2")}, "every thread")
+        same(confined(server.worker_pid()), {("1", "2", NO_RIGHTS, NO_RIGHTS)}, "every thread")
+        check_above(server)
         expect("warning" not in "".join(server.log), "no warning")
         hang_up(server, "keys reloaded")
         keys.unlink()
@@ -269,6 +372,9 @@ def main(program):
         check_grammars(program, model, folder)
         check_tools(program, model)
         check_confinement(program, model, folder)
+        check_rights(program, model, folder)
+        check_libraries(program, model)
+        check_models(program, model, folder / "models")
     print("nothing is open that need not be")
 
 

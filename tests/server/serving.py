@@ -27,13 +27,14 @@ def children(pid):
 
 
 class Server:
-    """A running server: its process, port and address. `model` is a path, or a list of arguments."""
+    """A running server: its process, port and address. `model` is a path, or a list of arguments; `command` is all
+    of it instead."""
 
-    def __init__(self, program, model, *flags, host="127.0.0.1", env=None):
+    def __init__(self, program, model, *flags, host="127.0.0.1", env=None, command=None):
         self.log = []
         self.process = subprocess.Popen(
-            [program, "serve", *(["--model", model] if isinstance(model, str) else model),
-             "--port", "0", "--host", host, *flags], stderr=subprocess.PIPE, text=True, env=env)
+            command or [program, "serve", *(["--model", model] if isinstance(model, str) else model),
+                        "--port", "0", "--host", host, *flags], stderr=subprocess.PIPE, text=True, env=env)
         self.port = None
         for line in self.process.stderr:
             self.log.append(line)

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from serving import Server, children, expect, record, same, serving, work_model
+from serving import Server, children, expect, new_key, record, same, serving, work_model
 
 MODEL = "minimind2-small-q8_0.gguf"  # starts fast: it has few words
 STALL_S = 2
@@ -187,19 +187,32 @@ def store_response_again(server):
             pass
 
 
-def run_and_kill(server, body):
-    """Kills the worker while exactly this request runs."""
+class Keyed:
+    """A server as one key sees it."""
+
+    def __init__(self, server, key):
+        self.port, self.worker_pid, self.authorization = server.port, server.worker_pid, f"Bearer {key}"
+        self.plain_request = server.request
+
+    def request(self, method, path, body=None, **options):
+        return self.plain_request(method, path, body, {"authorization": self.authorization}, **options)
+
+
+def run_and_kill(server, body, admin=None):
+    """Kills the worker while exactly this request runs. `admin` may ask for the next one where there are
+    keys."""
     old = server.worker_pid()
+    authorization = f"authorization: {server.authorization}\r\n".encode() if admin else b""
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
         data = json.dumps(body).encode()
         sock.sendall(b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-                     b"content-length: %d\r\n\r\n" % (CHAT.encode(), len(data)) + data)
+                     b"%scontent-length: %d\r\n\r\n" % (CHAT.encode(), authorization, len(data)) + data)
         got = sock.recv(4096)
         expect(got.startswith(b"HTTP/1.1 200"), f"a stream, not {got[:200]}")
         while b"data: " not in got:
             got += sock.recv(4096)
         os.kill(old, signal.SIGKILL)
-        next_worker(server, old)
+        next_worker(admin or server, old)
 
 
 def check_poison(program):
@@ -220,6 +233,29 @@ def check_poison(program):
         status, _, data = server.request("POST", "/v1/messages", bad)
         expect(status != 422, "the same body elsewhere is another request")
     print("a request that was there at two deaths is refused, a bystander is not")
+
+
+def check_poison_of_keys(program):
+    """What met two deaths is refused to the key that sent it. Another key's same body is answered, and so
+    tells nothing of what others send."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = {name: new_key(program, name, *flags) for name, *flags in (("ada",), ("bob",), ("root", "--admin"))}
+        keys = pathlib.Path(folder, "keys.json")
+        keys.write_text(json.dumps({"keys": [entry for _, entry in made.values()]}))
+        keys.chmod(0o600)
+        with serving(program, work_model(MODEL), "--keys", str(keys)) as server:
+            drain_stderr(server)
+            ada, bob, root = (Keyed(server, key) for key, _ in made.values())
+            bad = chat("ping", stream=True, max_tokens=2000)
+            for _ in range(2):
+                run_and_kill(bob, bad, admin=root)
+            status, _, data = bob.request("POST", CHAT, bad)
+            same((status, json.loads(data)["error"]["code"]), (422, "request_ended_server"), "the sender's third time")
+            for other in (ada, root):
+                status, _, data = other.request("POST", CHAT, bad)
+                expect(status == 200 and b"[DONE]" in data, f"another key's same body: {status} {data[:200]}")
+            same(bob.request("POST", CHAT, bad)[0], 422, "the sender again, whatever became of it for others")
+    print("what one key's requests did refuses no other key")
 
 
 def check_small(program):
@@ -386,7 +422,7 @@ def main():
     def check_all_deaths(program):
         check_deaths(program, arguments.count, arguments.servers)
 
-    for check in (check_all_deaths, check_poison, check_stalled_engine, check_small, check_alone, check_loading,
+    for check in (check_all_deaths, check_poison, check_poison_of_keys, check_stalled_engine, check_small, check_alone, check_loading,
                   check_start_errors, check_log_reader, check_shortened_file):
         if arguments.only in check.__name__:
             began = time.monotonic()

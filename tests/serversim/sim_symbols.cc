@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -206,6 +207,11 @@ int RAND_bytes(unsigned char* out, int count) {
                                                       : hearth::MixBits(++calls));
   }
   return 1;
+}
+
+ssize_t getrandom(void* out, size_t count, unsigned) {
+  RAND_bytes(static_cast<unsigned char*>(out), static_cast<int>(count));
+  return static_cast<ssize_t>(count);
 }
 
 int sqlite3_step(sqlite3_stmt* statement) {

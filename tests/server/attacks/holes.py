@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attacks that once worked, each with what it did then."""
 import contextlib
+import itertools
 import json
+import random
 import socket
 import time
 
@@ -34,7 +36,18 @@ def quadratic_tools(a):
         same(a.ask("POST", "/tokenize", body_of)[0], 200, "tools as a prompt")
         times.append(a.used_s() - before)
     expect(times[1] < 3 * times[0] + 0.1, f"twice the tools: {times} s")
-    a.beside("tools", lambda stop: a.ask("POST", "/v1/chat/completions", body))
+    prompt = json.dumps({"messages": CHAT["messages"], "tools": [tool_of(40000)]}, separators=(",", ":")).encode()
+    turns = itertools.cycle([("/v1/chat/completions", body, 400), ("/tokenize", prompt, 200)])
+
+    def work():
+        path, sent, meant = next(turns)
+        status, _, reply = a.ask("POST", path, sent)
+        expect(status in (meant, 429, 503), f"{path}: {status} {reply[:200]}")
+        return status
+
+    a.shows("rendered", a.count_of(200))
+    a.shows("refused", a.count_of(400))
+    a.storm(work)
 
 
 def quadratic_schemas(a):
@@ -42,8 +55,10 @@ def quadratic_schemas(a):
     body = {"prompt": "x", "max_tokens": 1,
             "guided_json": {"properties": {"k" * 120000: {f"z{i}": 1 for i in range(14000)}}}}
     before = a.used_s()
-    a.ask("POST", "/v1/completions", body)
+    status, _, reply = a.ask("POST", "/v1/completions", body)
+    same(status, 200, f"compiled, and a reply under it: {reply[:200]}")
     expect(a.used_s() - before < 1.5, f"{a.used_s() - before} s of processor time")
+    a.showed("compiled", 1)
 
 
 def many_namespaces(a):
@@ -54,6 +69,10 @@ def many_namespaces(a):
     expect(b"more than 128 tools" in reply, reply[:200])
     status, _, _ = a.ask("POST", "/v1/responses", {"input": "x", "max_output_tokens": 1, "tools": tools[:1]})
     same(status, 200, "100 tools in one")
+    before = a.tokens("prompt")()
+    tools[0]["tools"] += [{"type": "function", "name": f"more{j}"} for j in range(28)]
+    same(a.ask("POST", "/v1/responses", {"input": "x", "max_output_tokens": 1, "tools": tools[:1]})[0], 200, "and 128")
+    a.showed("tokens of prompt", a.tokens("prompt")() - before, least=128)
 
 
 def gone_clients(a):
@@ -78,6 +97,10 @@ def gone_clients(a):
     def leave(_stop):
         with contextlib.suppress(OSError):  # refused, or cut
             send(a.port, "/tokenize", a.keys["mallory"], body).close()
+            a.replied("left")
+
+    # More than sockets hold: the server took most of each from them.
+    a.shows("whole bodies of clients that left", a.count_of("left"), least=2)
 
     a.beside("gone", leave)
 
@@ -97,9 +120,10 @@ def stored_responses(a):
     def fetch(stop):
         def one():
             while not stop.is_set():
-                a.ask("GET", path)
+                a.replied(a.ask("GET", path)[0])
         together(4, one)
 
+    a.shows("times read", a.count_of(200), least=2, a_second=5)
     a.beside("stored", fetch)
     same(a.ask("DELETE", path)[0], 200, "forgotten")
     same(a.ask("GET", path)[0], 404, "and gone")
@@ -121,7 +145,8 @@ def large_answers(a):
     status, _, reply = a.ask("POST", "/v1/responses", {"input": "and?", "max_output_tokens": 1,
                                                        "previous_response_id": first["id"]})
     expect(status in (200, 400), f"built upon: {status} {reply[:200]}")
-    a.beside("answers", lambda stop: a.ask("POST", "/v1/responses", {**ask, "max_output_tokens": 500}))
+    a.shows("tokens of answers", a.tokens("generated"), least=500, a_second=100)
+    a.storm(lambda: a.ask("POST", "/v1/responses", {**ask, "max_output_tokens": 500})[0], threads=1)
 
 
 def slow_readers(a):
@@ -131,7 +156,7 @@ def slow_readers(a):
     longest = max(zip(told["token_strs"], told["tokens"]), key=lambda pair: len(pair[0]))[1]
     body = json.dumps({"tokens": [longest] * 190_000}).encode()
     refused, cut = a.metric("hearth_account_refused_total", 'reason="share"'), a.metric("hearth_account_cut_total")
-    readers, before = [], []
+    readers, before, most = [], [], [0.0]
 
     def fill(_stop):
         before.append(a.resident_mib())  # the first counts: the victim alone has warmed the server up
@@ -139,6 +164,11 @@ def slow_readers(a):
             readers.append(send(a.port, "/detokenize", a.keys["mallory"], body, read_buffer=4096))
         time.sleep(0.2)
 
+    def held_mib():
+        most[0] = max(most[0], a.resident_mib())
+        return most[0]
+
+    a.shows("MiB more resident", held_mib, least=20)
     a.beside("readers", fill)
     until = time.monotonic() + 40
     while time.monotonic() < until:
@@ -156,6 +186,32 @@ def slow_readers(a):
     expect(sum(told) > 0, f"refused and cut: {told}")
     for reader in readers:
         reader.close()
+    # Of 603 MiB 530 stayed, and of 389 here 280, which was 176 before.
+    bound = before[0] + max(32, 0.15 * before[0])
+    until = time.monotonic() + 30
+    while a.resident_mib() > bound and time.monotonic() < until:
+        time.sleep(0.2)
+    print(f"slow readers: {before[0]:.0f} MiB before, up to {most[0]:.0f}, and {a.resident_mib():.0f} after them")
+    expect(a.resident_mib() <= bound, f"{a.resident_mib():.0f} MiB stayed, {before[0]:.0f} before")
+
+
+def fresh_grammars(a):
+    """Each is compiled, and kept in case that it comes again: by their number and texts alone that was 140 MiB. A grammar
+    that is part of the prompt fills the cache of prompts besides, as planned; these are not."""
+    def compiled(count):
+        for _ in range(count):
+            schema = {"enum": [f"{random.random()} {i}" for i in range(1500)]}
+            status, _, reply = a.ask("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1, "guided_json": schema})
+            same(status, 200, f"a fresh grammar: {reply[:200]}")
+        return a.resident_mib()
+
+    # At 1.1 MiB each, more than have room; then as many again, and more.
+    first = compiled(60)
+    more = 1000 if a.is_strict else 90
+    later = compiled(more)
+    print(f"fresh grammars: {first:.0f} MiB after 60, {later:.0f} after {60 + more}")
+    a.showed("grammars compiled", 60 + more)
+    expect(later - first <= 32, f"{later - first:.0f} MiB more for grammars that nobody asks for again")
 
 
 def unfinished_bodies(a):
@@ -204,6 +260,13 @@ def unfinished_bodies(a):
         stop.wait(5)
         close_all()
 
+    most = [0.0]
+
+    def held_bytes():
+        most[0] = max(most[0], a.metric("hearth_account_bytes", 'kind="body"'))
+        return most[0]
+
+    a.shows("bytes held", held_bytes, least=8_000_000)
     a.beside("bodies", again)
 
 
@@ -216,9 +279,10 @@ def logprob_streams(a):
         body = {**more, "max_tokens": tokens, "stream": True, "ignore_eos": True, "temperature": 1.2}
         a.ask("POST", path, {**body, "max_tokens": 50})
         before = a.resident_mib()
-        status, _, _ = a.ask("POST", path, body, timeout=300)
+        status, _, reply = a.ask("POST", path, body, timeout=300)
         same(status, 200, path)
         kib = (a.resident_mib() - before) * 1024 / tokens
+        a.showed("log-probabilities told", reply.count(b'"logprob'), least=0.9 * tokens)
         expect(kib < 8, f"{path}: {kib:.1f} KiB a token")
 
 
@@ -229,10 +293,13 @@ def others_store(a):
     same(status, 200, "the victim's")
     path = "/v1/responses/" + json.loads(reply)["id"]
     # As many as the store of 256 MiB has no room for, where there is time.
+    stored = 0
     for _ in range(70 if a.is_strict else 2):
         status, _, _ = a.ask("POST", "/v1/responses", {
             "input": "x", "max_output_tokens": 1, "instructions": spaces})
         expect(status in (200, 429), f"stored: {status}")
+        stored += len(spaces) if status == 200 else 0
+    a.showed("bytes stored", stored, least=260 << 20 if a.is_strict else len(spaces))
     same(a.ask("GET", path, key="victim")[0], 200, "still there")
 
 
@@ -244,6 +311,7 @@ def background_slots(a):
         if status == 200:
             ids.append(json.loads(reply)["id"])
     same((status, len(ids)), (429, 32), "half of the places")
+    a.showed("begun", len(ids), least=32)
     status, _, reply = a.ask("POST", "/v1/responses", {"input": "x", "background": True, "max_output_tokens": 1},
                              key="victim")
     same(status, 200, f"the victim's: {reply[:200]}")
@@ -255,17 +323,16 @@ def dear_masks(a):
     """Regular expressions whose masks took longer than everybody's step."""
     body = {"prompt": "x", "max_tokens": 40, "temperature": 1.5,
             "guided_regex": "(\\p{L}|\\p{N}|\\s){1,1000}"}
-    statuses = set()
 
-    def write(stop):
-        def one():
-            while not stop.is_set():
-                statuses.add(a.ask("POST", "/v1/completions", body)[0])
-        together(12, one)
+    def work():
+        status, _, reply = a.ask("POST", "/v1/completions", body)
+        expect(status in (200, 429, 503), f"a mask: {status} {reply[:200]}")
+        return status
 
-    a.beside("masks", write)
-    expect(statuses <= {200, 400, 429}, f"answers {statuses}")
+    a.shows("replies under a mask", a.count_of(200), least=2, a_second=1)
+    a.shows("their tokens", a.tokens("generated"), least=40, a_second=40)
+    a.storm(work, threads=12)
 
 
 ATTACKS = [quadratic_tools, quadratic_schemas, many_namespaces, gone_clients, stored_responses, large_answers,
-           slow_readers, unfinished_bodies, logprob_streams, others_store, background_slots, dear_masks]
+           slow_readers, fresh_grammars, unfinished_bodies, logprob_streams, others_store, background_slots, dear_masks]

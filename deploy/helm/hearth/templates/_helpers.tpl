@@ -147,7 +147,7 @@ spec:
     {{- end }}
   volumes:
   - name: keys
-    secret: {secretName: {{ .Values.keys.secret }}}
+    secret: {secretName: {{ .Values.keys.secret }}, defaultMode: 0440}  # root:65532
   - name: state
     emptyDir: {}
   {{- with .Values.model.volume }}
@@ -168,7 +168,7 @@ spec:
   {{- end }}
   {{- with .Values.cache.keySecret }}
   - name: cache-key
-    secret: {secretName: {{ . }}}
+    secret: {secretName: {{ . }}, defaultMode: 0440}
   {{- end }}
   {{- if .Values.spread }}
   topologySpreadConstraints:
