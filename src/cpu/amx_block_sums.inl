@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products on AMX with formats that have a scale per block of 32 columns, whatever their codes are:
-// each tile instruction sums one block and vectors take the sums over. 16 tokens by one panel keep
-// their sixteen vectors of floats in registers for a whole strip. Included after kernels_amx.h and
-// panels.h, inside an unnamed namespace.
+// Products on AMX where a factor comes every 32 columns, whatever the codes are, for one and two
+// planes of activations: each tile instruction sums one block and vectors take the sums over. 16
+// tokens by one panel keep their sixteen vectors of floats in registers for a whole strip. Included
+// after kernels_amx.h and panels.h, inside an unnamed namespace.
 
 constexpr int kTile = kQuantBlock * kPanelRows;  // bytes of a block's weights
 constexpr int kBlockRows = 128;                  // tokens that stay in L2 while the weights pass
@@ -17,7 +17,8 @@ struct alignas(64) Codes {
   int8_t tiles[kStripBlocks][kTile];
 };
 
-// What the tiles leave for the vectors: of both blocks of a pair the high sums, then the low.
+// What the tiles leave for the vectors: of both blocks of a pair the high sums, then the low. One
+// plane leaves low ones alone.
 struct alignas(64) Sums {
   int32_t high[2][kTileInts], low[2][kTileInts];  // [block][token][row]
 };
@@ -27,16 +28,16 @@ struct alignas(64) Sums {
   return _mm512_cvtepi32_ps(_mm512_add_epi32(shifted, _mm512_load_si512(low)));
 }
 
-inline __m512 Widened(const uint16_t* halves) {
+inline __m512 Widened(const uint8_t* halves) {
   return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(halves)));
 }
 
 // What the vectors do beside the tiles of a step: a pair of blocks that was stored a step before.
 struct Late {
   const Sums* sums;
-  const uint16_t* scales;
-  const float* token_scales;
-  const float* block_sums;  // from the pair's first block on, [token][kSumRoom]
+  const uint8_t* scales;
+  const float* token_scales;  // with two planes [token], with one as block_sums
+  const float* block_sums;    // from the pair's first block on, [token][kSumRoom]
 };
 
 // The scales of both blocks of a pair, and their minima.
@@ -45,21 +46,24 @@ struct PairScales {
 };
 
 // Tokens [kFirst, kFirst + 4) of one or both blocks of a pair.
-template <bool kHasMin, int kFirst, bool kTwo>
+template <class Format, int kFirst, bool kTwo>
 [[gnu::always_inline]] inline void UseSums(const Late& late, const PairScales& pair,
                                            __m512 (&totals)[kTileRows]) {
 #pragma GCC unroll 4
   for (int t = kFirst; t < kFirst + 4; ++t) {
-    const __m512 token_scale = _mm512_set1_ps(late.token_scales[t]);
 #pragma GCC unroll 2
     for (int b = 0; b < (kTwo ? 2 : 1); ++b) {
       const int at = t * kPanelRows;
+      const float* own = late.token_scales + (Format::kPlanes == 2 ? t : t * kSumRoom + b);
+      const __m512 token_scale = _mm512_set1_ps(*own);
       const __m512 scale = _mm512_mul_ps(pair.scales[b], token_scale);
-      totals[t] = _mm512_fmadd_ps(Joined(late.sums->high[b] + at, late.sums->low[b] + at), scale,
-                                  totals[t]);
-      if constexpr (kHasMin) {
-        const __m512 sum = _mm512_set1_ps(late.block_sums[t * kSumRoom + b]);
-        totals[t] = _mm512_fmadd_ps(sum, _mm512_mul_ps(pair.minima[b], token_scale), totals[t]);
+      const __m512 sum = Format::kPlanes == 2
+                             ? Joined(late.sums->high[b] + at, late.sums->low[b] + at)
+                             : _mm512_cvtepi32_ps(_mm512_load_si512(late.sums->low[b] + at));
+      totals[t] = _mm512_fmadd_ps(sum, scale, totals[t]);
+      if constexpr (Format::kHasMin) {
+        const __m512 x_sum = _mm512_set1_ps(late.block_sums[t * kSumRoom + b]);
+        totals[t] = _mm512_fmadd_ps(x_sum, _mm512_mul_ps(pair.minima[b], token_scale), totals[t]);
       }
     }
   }
@@ -67,11 +71,12 @@ template <bool kHasMin, int kFirst, bool kTwo>
 
 // Up to 16 tokens through a strip of one panel.
 struct Job {
-  const int8_t *hi, *lo;   // the first token's columns of the strip
-  const int8_t* codes;     // [block][kTile], signed
-  const uint16_t* scales;  // float16
-  float token_scales[kTileRows];
-  alignas(64) float block_sums[kTileRows][kSumRoom];  // of the activations, for minima
+  const int8_t *hi, *lo;  // the first token's columns of the strip
+  const int8_t* codes;    // [block][kTile], signed
+  const uint8_t* scales;
+  float token_scales[kTileRows];                        // with two planes
+  alignas(64) float block_scales[kTileRows][kSumRoom];  // with one
+  alignas(64) float block_sums[kTileRows][kSumRoom];    // of the activations, for minima
   int pairs;
   bool last_is_half;  // the last pair has one block
   bool first_strip;   // there are no totals yet
@@ -80,23 +85,28 @@ struct Job {
   int begin, end;     // tokens to store: those before are done, those behind do not exist
 };
 
-// The joined sums of a token's blocks, up to a strip of them.
+// The sums of a token's blocks, up to a strip of them; joined where there are high ones.
 inline void FillSums(const int32_t* high, const int32_t* low, int blocks, float* out) {
   for (int i = 0; i < kStripBlocks; i += 16) {
     const int left = (blocks < kStripBlocks ? blocks : kStripBlocks) - i;
     const auto lanes =
         static_cast<__mmask16>(left >= 16 ? 0xffff : (left > 0 ? (1 << left) - 1 : 0));
-    const __m512i shifted = _mm512_slli_epi32(_mm512_maskz_loadu_epi32(lanes, high + i), 8);
-    const __m512i joined = _mm512_add_epi32(shifted, _mm512_maskz_loadu_epi32(lanes, low + i));
+    __m512i joined = _mm512_maskz_loadu_epi32(lanes, low + i);
+    if (high != nullptr) {
+      const __m512i shifted = _mm512_slli_epi32(_mm512_maskz_loadu_epi32(lanes, high + i), 8);
+      joined = _mm512_add_epi32(shifted, joined);
+    }
     _mm512_store_ps(out + i, _mm512_cvtepi32_ps(joined));
   }
 }
 
 // All jobs of some panels and tokens, in their order, and the weights for them. A Format says how
 // panels are read:
+//   kPlanes       of the activations: one has a scale per block, two have one per strip
 //   kHasMin       whether minima lie a line behind the scales
-//   kScaleStride  float16 values from the scales of a pair of blocks to those of the next
-//   Scales(w, panel, strip)  where the strip's scales begin: [2 blocks][16 rows] for each pair
+//   kScaleStride  bytes from the scales of a pair of blocks to those of the next
+//   Scales(w, panel, strip)  where the strip's scales begin
+//   Scale(at, block)         the scales of 16 rows, of the first or second block of a pair
 //   Unpacker      turns a strip's codes into signed bytes: Start(w, panel, strip, codes), then
 //                 Lines(count) until nothing is left; Lines(kStripLines) always finishes
 template <class Format>
@@ -108,7 +118,8 @@ class Walk {
         panel_end_(panel_end),
         token_(begin),
         begin_(begin),
-        end_(end) {
+        end_(end),
+        strips_((args.x->cols + kStrip - 1) / kStrip) {
     // A quarter of a step unpacks so much that the next strip is there in time.
     const int quarters = 4 * kPairs * ((end - begin + kTileRows - 1) / kTileRows);
     lines_ = (kStripLines + quarters - 1) / quarters;
@@ -121,7 +132,7 @@ class Walk {
     token_ += kTileRows;
     if (token_ < end_) return true;
     token_ = begin_;
-    if (++strip_ == args_.x->num_strips) {
+    if (++strip_ == strips_) {
       strip_ = 0;
       ++panel_;
     }
@@ -135,7 +146,7 @@ class Walk {
   void StartStrip() {
     next_.Lines(kStripLines);
     TileFence();
-    const bool last = strip_ + 1 == args_.x->num_strips;
+    const bool last = strip_ + 1 == strips_;
     const int panel = last ? panel_ + 1 : panel_;
     now_ = 1 - now_;
     if (panel < panel_end_) next_.Start(*args_.w, panel, last ? 0 : strip_ + 1, codes_[1 - now_]);
@@ -150,8 +161,8 @@ class Walk {
     const int first = token_ + count <= x.m ? token_ : x.m - count;
     const int blocks = w.cols / kQuantBlock - strip_ * kStripBlocks;
     const int64_t at = int64_t{first} * x.stride + strip_ * kStrip;
-    const bool last = strip_ + 1 == x.num_strips;
-    job.hi = x.hi + at;
+    const bool last = strip_ + 1 == strips_;
+    job.hi = Format::kPlanes == 2 ? x.hi + at : nullptr;
     job.lo = x.lo + at;
     job.codes = codes_[now_].tiles[0];
     job.scales = Format::Scales(w, panel_, strip_);
@@ -163,16 +174,24 @@ class Walk {
     job.begin = token_ - first;
     job.end = count;
     for (int t = 0; t < count; ++t) {
-      job.token_scales[t] = x.scale[int64_t{first + t} * x.num_strips + strip_];
+      const float* scales = x.scale + int64_t{first + t} * x.num_strips;
+      if constexpr (Format::kPlanes == 2) {
+        job.token_scales[t] = scales[strip_];
+      } else {
+        const int here = blocks < kStripBlocks ? blocks : kStripBlocks;
+        __builtin_memcpy(job.block_scales[t], scales + strip_ * kStripBlocks,
+                         static_cast<size_t>(here) * sizeof(float));
+      }
       if constexpr (Format::kHasMin) {
         const int64_t block = int64_t{first + t} * x.num_blocks + strip_ * kStripBlocks;
-        FillSums(x.sum_hi + block, x.sum_lo + block, blocks, job.block_sums[t]);
+        FillSums(Format::kPlanes == 2 ? x.sum_hi + block : nullptr, x.sum_lo + block, blocks,
+                 job.block_sums[t]);
       }
     }
   }
 
   const MatmulArgs& args_;
-  int panel_, panel_end_, strip_ = 0, token_, begin_, end_;
+  int panel_, panel_end_, strip_ = 0, token_, begin_, end_, strips_;
   int lines_, now_ = 1;  // which codes are those of the strip
   bool new_strip_ = false;
   typename Format::Unpacker next_;
@@ -201,7 +220,8 @@ class Walk {
 
 template <class Format>
 inline Late LatePair(const Sums& sums, const Job& job, int pair) {
-  return {&sums, job.scales + pair * Format::kScaleStride, job.token_scales,
+  return {&sums, job.scales + pair * Format::kScaleStride,
+          Format::kPlanes == 2 ? job.token_scales : &job.block_scales[0][2 * pair],
           &job.block_sums[0][2 * pair]};
 }
 
@@ -216,29 +236,27 @@ template <class Format, bool kSums, bool kStores, bool kUses, bool kTwo>
 [[gnu::always_inline]] inline void Step(const Job& job, int64_t stride, int pair,
                                         Walk<Format>& walk, Sums& out, const Late& late,
                                         __m512 (&totals)[kTileRows]) {
-  const int8_t *hi = job.hi + pair * 2 * kQuantBlock, *lo = job.lo + pair * 2 * kQuantBlock;
+  constexpr bool kHigh = Format::kPlanes == 2;
+  [[maybe_unused]] const int8_t* hi = kHigh ? job.hi + pair * 2 * kQuantBlock : nullptr;
+  const int8_t* lo = job.lo + pair * 2 * kQuantBlock;
   const int8_t* codes = job.codes + pair * 2 * kTile;
   PairScales scales;
   if constexpr (kUses) {
 #pragma GCC unroll 2
     for (int b = 0; b < (kTwo ? 2 : 1); ++b) {
-      scales.scales[b] = Widened(late.scales + b * kPanelRows);
-      if constexpr (Format::kHasMin) {
-        scales.minima[b] = Widened(late.scales + (2 + b) * kPanelRows);
-      }
+      scales.scales[b] = Format::Scale(late.scales, b);
+      if constexpr (Format::kHasMin) scales.minima[b] = Format::Scale(late.scales, 2 + b);
     }
   }
-  if constexpr (kSums) {
-    _tile_loadd(6, codes, 64);
-    _tile_loadd(4, hi, stride);
-  }
-  if constexpr (kStores) _tile_stored(0, out.high[0], 64);
-  if constexpr (kSums) {
+  if constexpr (kSums) _tile_loadd(6, codes, 64);
+  if constexpr (kSums && kHigh) _tile_loadd(4, hi, stride);
+  if constexpr (kStores && kHigh) _tile_stored(0, out.high[0], 64);
+  if constexpr (kSums && kHigh) {
     _tile_zero(0);
     _tile_dpbssd(0, 4, 6);
-    walk.Unpack();
   }
-  if constexpr (kUses) UseSums<Format::kHasMin, 0, kTwo>(late, scales, totals);
+  if constexpr (kSums) walk.Unpack();
+  if constexpr (kUses) UseSums<Format, 0, kTwo>(late, scales, totals);
   TileFence();
   if constexpr (kSums) _tile_loadd(5, lo, stride);
   if constexpr (kStores) _tile_stored(1, out.low[0], 64);
@@ -247,20 +265,18 @@ template <class Format, bool kSums, bool kStores, bool kUses, bool kTwo>
     _tile_dpbssd(1, 5, 6);
     walk.Unpack();
   }
-  if constexpr (kUses) UseSums<Format::kHasMin, 4, kTwo>(late, scales, totals);
+  if constexpr (kUses) UseSums<Format, 4, kTwo>(late, scales, totals);
   TileFence();
   // The last of an odd number of blocks has no second: any weights, but activations of zero.
-  if constexpr (kSums) {
-    _tile_loadd(7, codes + kTile, 64);
-    _tile_loadd(4, hi + kQuantBlock, stride);
-  }
-  if constexpr (kStores) _tile_stored(2, out.high[1], 64);
-  if constexpr (kSums) {
+  if constexpr (kSums) _tile_loadd(7, codes + kTile, 64);
+  if constexpr (kSums && kHigh) _tile_loadd(4, hi + kQuantBlock, stride);
+  if constexpr (kStores && kHigh) _tile_stored(2, out.high[1], 64);
+  if constexpr (kSums && kHigh) {
     _tile_zero(2);
     _tile_dpbssd(2, 4, 7);
-    walk.Unpack();
   }
-  if constexpr (kUses) UseSums<Format::kHasMin, 8, kTwo>(late, scales, totals);
+  if constexpr (kSums) walk.Unpack();
+  if constexpr (kUses) UseSums<Format, 8, kTwo>(late, scales, totals);
   TileFence();
   if constexpr (kSums) _tile_loadd(5, lo + kQuantBlock, stride);
   if constexpr (kStores) _tile_stored(3, out.low[1], 64);
@@ -269,7 +285,7 @@ template <class Format, bool kSums, bool kStores, bool kUses, bool kTwo>
     _tile_dpbssd(3, 5, 7);
     walk.Unpack();
   }
-  if constexpr (kUses) UseSums<Format::kHasMin, 12, kTwo>(late, scales, totals);
+  if constexpr (kUses) UseSums<Format, 12, kTwo>(late, scales, totals);
   TileFence();
 }
 

@@ -68,6 +68,10 @@ inline Vec HasBit(Vec bytes, Vec bit) {
   return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
 }
 
+// As many signed bytes as there are pairs in a vector, to 16 bits.
+inline Vec WidePairs(const int8_t* at) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+}
 // Unsigned bytes times signed ones, sums of neighbours as 16 bits.
 inline Vec MulBytes(Vec codes, Vec values) { return _mm256_maddubs_epi16(codes, values); }
 // Signed bytes with the signs of others; zeros where those are.

@@ -50,6 +50,10 @@ inline Vec HasBit(Vec bytes, Vec bit) {
   return _mm512_movm_epi8(_mm512_test_epi8_mask(bytes, bit));
 }
 
+// As many signed bytes as there are pairs in a vector, to 16 bits.
+inline Vec WidePairs(const int8_t* at) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
+}
 // Unsigned bytes times signed ones, sums of neighbours as 16 bits.
 inline Vec MulBytes(Vec codes, Vec values) { return _mm512_maddubs_epi16(codes, values); }
 // Signed bytes with the signs of others; zeros where those are.

@@ -15,6 +15,7 @@ namespace {
 constexpr int kFewestMxfp4 = 3;
 constexpr int kFewestQ8 = 9;
 constexpr int kFewestBlocks = 13;
+constexpr int kFewestOfOnePlane = 9;
 
 MatmulKernel Few(PackKind kind) { return Avx512Kernels().matmul[static_cast<int>(kind)]; }
 
@@ -44,6 +45,12 @@ KernelTable MakeTable() {
   BlockKinds::ForEach(
       [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = MatmulBlocks; });
   for (TileProduct& tiles : table.tiles) tiles = {};  // AMX has its own for many tokens
+  const auto add = [&](PackKind kind, MatmulKernel product) {
+    table.fast.tiles[static_cast<int>(kind)] = {product, kFewestOfOnePlane};
+  };
+  add(PackKind::kMxfp4, AmxMatmulMxfp4Fast);
+  add(PackKind::kQ8, AmxMatmulQ8);
+  BlockKinds::ForEach([&]<PackKind kKind>() { add(kKind, AmxMatmulBlocks); });
   return table;
 }
 

@@ -9,7 +9,8 @@
 #include "cpu/kernels.h"
 namespace hearth {
 
-// Any number of tokens; kernels_amx.cc says from how many on they are the faster ones.
+// Any number of tokens; kernels_amx.cc says from how many on they are the faster ones. Those of
+// blocks take one plane of activations or two.
 void AmxMatmulMxfp4(const MatmulArgs& args, int panel_begin, int panel_end);
 void AmxMatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end);
 // Q4_0, Q4_1, Q5_0, Q5_1 and IQ4_NL.
@@ -17,6 +18,8 @@ void AmxMatmulBlocks(const MatmulArgs& args, int panel_begin, int panel_end);
 // One to kMostFewTokens tokens.
 static constexpr int kMostFewTokens = 8;
 void AmxMatmulMxfp4Few(const MatmulArgs& args, int panel_begin, int panel_end);
+// One plane of activations.
+void AmxMatmulMxfp4Fast(const MatmulArgs& args, int panel_begin, int panel_end);
 // The end of an MXFP4 product for tokens [begin, end): spilled blocks, then the bias.
 void AmxFinishMxfp4(const MatmulArgs& args, int panel_begin, int panel_end, int begin, int end);
 

@@ -52,32 +52,40 @@ struct BlockUnpacker {
   }
 };
 
-template <PackKind kKind>
+template <PackKind kKind, int kActPlanes>
 struct Blocks {
   using Unpacker = BlockUnpacker<kKind>;
+  static constexpr int kPlanes = kActPlanes;
   static constexpr bool kHasMin = BlockTraitsOf(kKind).has_min;
-  static constexpr int kScaleStride = Unpacker::kUnitBytes / 2;
-  static const uint16_t* Scales(const PackedMatrix& w, int panel, int strip) {
+  static constexpr int kScaleStride = Unpacker::kUnitBytes;
+  static const uint8_t* Scales(const PackedMatrix& w, int panel, int strip) {
     const int64_t unit = int64_t{strip} * kPairs * Unpacker::kUnitBytes;
-    return FactorsOf(w.data + panel * w.panel_bytes + unit);
+    return reinterpret_cast<const uint8_t*>(FactorsOf(w.data + panel * w.panel_bytes + unit));
   }
+  static __m512 Scale(const uint8_t* at, int block) { return Widened(at + block * 2 * kPanelRows); }
 };
+
+template <int kPlanes>
+void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+  switch (args.w->kind) {
+    case PackKind::kQ4_0:
+      return Products<Blocks<PackKind::kQ4_0, kPlanes>>(args, panel_begin, panel_end);
+    case PackKind::kQ4_1:
+      return Products<Blocks<PackKind::kQ4_1, kPlanes>>(args, panel_begin, panel_end);
+    case PackKind::kQ5_0:
+      return Products<Blocks<PackKind::kQ5_0, kPlanes>>(args, panel_begin, panel_end);
+    case PackKind::kQ5_1:
+      return Products<Blocks<PackKind::kQ5_1, kPlanes>>(args, panel_begin, panel_end);
+    default:
+      return Products<Blocks<PackKind::kIq4Nl, kPlanes>>(args, panel_begin, panel_end);
+  }
+}
 
 }  // namespace
 
 void AmxMatmulBlocks(const MatmulArgs& args, int panel_begin, int panel_end) {
-  switch (args.w->kind) {
-    case PackKind::kQ4_0:
-      return Products<Blocks<PackKind::kQ4_0>>(args, panel_begin, panel_end);
-    case PackKind::kQ4_1:
-      return Products<Blocks<PackKind::kQ4_1>>(args, panel_begin, panel_end);
-    case PackKind::kQ5_0:
-      return Products<Blocks<PackKind::kQ5_0>>(args, panel_begin, panel_end);
-    case PackKind::kQ5_1:
-      return Products<Blocks<PackKind::kQ5_1>>(args, panel_begin, panel_end);
-    default:
-      return Products<Blocks<PackKind::kIq4Nl>>(args, panel_begin, panel_end);
-  }
+  const MatmulKernel product = args.x->planes == 2 ? Matmul<2> : Matmul<1>;
+  product(args, panel_begin, panel_end);
 }
 
 }  // namespace hearth

@@ -125,13 +125,13 @@ void Product(const MatmulArgs& args, int panel, int begin, int end) {
       const int8_t* hi = x.hi + first * stride + c * kStrip;
       const int8_t* lo = x.lo + first * stride + c * kStrip;
       TileFence();
-      SwapStep<kPanels>(hi, lo, stride, weights.tiles[0], ints);
+      SwapStep<2, kPanels>({hi, lo}, stride, weights.tiles[0], ints);
       sums = in_tiles;
       for (int k = 1; k < steps; ++k) {
         // The first tokens pay for unpacking, in the shadow of the tiles.
         if (t == begin) weights.Unpack(c, k);
         TileFence();
-        SumStep<kPanels>(hi + k * kStep, lo + k * kStep, stride, weights.tiles[k]);
+        SumStep<2, kPanels>({hi + k * kStep, lo + k * kStep}, stride, weights.tiles[k]);
         // Not in the first step: what a tile has just stored cannot be loaded yet.
         if (k > 1) UseSums<kPanels>(sums, 3, args.y_stride, x.num_strips);
       }
@@ -146,7 +146,7 @@ void Product(const MatmulArgs& args, int panel, int begin, int end) {
                   c == 0};
     }
   }
-  StoreTiles<kPanels>(ints);
+  StoreTiles<2, kPanels>(ints);
   TileFence();
   UseSums<kPanels>(in_tiles, kTileRows, args.y_stride, x.num_strips);
 }

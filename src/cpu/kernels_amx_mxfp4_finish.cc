@@ -33,13 +33,15 @@ void AddSpills(const MatmulArgs& args, int row_begin, int row_end, int begin, in
   for (; s < w.num_spills && w.spills[s].row < row_end; ++s) {
     const SpilledBlock& spill = w.spills[s];
     const __m512i weights = SixteenBit(spill.w);
-    const int strip = spill.block / kStripBlocks;
+    const int strip = spill.block / (x.strip / kQuantBlock);
     for (int64_t t = begin; t < end; ++t) {
       const int64_t at = t * x.stride + spill.block * kQuantBlock;
-      const __m512i high = _mm512_madd_epi16(weights, SixteenBit(x.hi + at));
-      const __m512i low = _mm512_madd_epi16(weights, SixteenBit(x.lo + at));
-      const int32_t exact =
-          _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+      __m512i sums = _mm512_madd_epi16(weights, SixteenBit(x.lo + at));
+      if (x.planes == 2) {
+        const __m512i high = _mm512_madd_epi16(weights, SixteenBit(x.hi + at));
+        sums = _mm512_add_epi32(_mm512_slli_epi32(high, 8), sums);
+      }
+      const int32_t exact = _mm512_reduce_add_epi32(sums);
       float& y = args.y[t * args.y_stride + spill.row];
       y = FusedMulAdd(static_cast<float>(exact), spill.scale * x.scale[t * x.num_strips + strip],
                       y);

@@ -39,19 +39,24 @@ struct Q8Unpacker {
   }
 };
 
+template <int kActPlanes>
 struct Q8 {
   using Unpacker = Q8Unpacker;
+  static constexpr int kPlanes = kActPlanes;
   static constexpr bool kHasMin = false;
-  static constexpr int kScaleStride = 2 * kPanelRows;
-  static const uint16_t* Scales(const PackedMatrix& w, int panel, int strip) {
-    return Q8Scales(w.data + panel * w.panel_bytes) + strip * kStripBlocks * kPanelRows;
+  static constexpr int kScaleStride = 2 * kPanelRows * 2;
+  static const uint8_t* Scales(const PackedMatrix& w, int panel, int strip) {
+    const uint16_t* scales = Q8Scales(w.data + panel * w.panel_bytes);
+    return reinterpret_cast<const uint8_t*>(scales + strip * kStripBlocks * kPanelRows);
   }
+  static __m512 Scale(const uint8_t* at, int block) { return Widened(at + block * 2 * kPanelRows); }
 };
 
 }  // namespace
 
 void AmxMatmulQ8(const MatmulArgs& args, int panel_begin, int panel_end) {
-  Products<Q8>(args, panel_begin, panel_end);
+  const auto products = args.x->planes == 2 ? Products<Q8<2>> : Products<Q8<1>>;
+  products(args, panel_begin, panel_end);
 }
 
 }  // namespace hearth

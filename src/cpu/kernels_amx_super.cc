@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with K-quants and IQ4_XS on AMX. Sub-blocks' integer scales are multiplied into the
-// codes, so that tiles sum whole superblocks: in one plane of bytes where the products fit, else in
-// two. Meanwhile vectors do the float steps of the tokens before, and unpack the next superblock.
+// Products with K-quants and IQ4_XS on AMX, for one and two planes of activations (kPlanes).
+// Sub-blocks' integer scales are multiplied into the codes, so that tiles sum whole superblocks: in
+// one plane of bytes where the products fit, else in two. Meanwhile vectors do the float steps of
+// the tokens before, and unpack the next superblock.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace {
 constexpr int kGroups = 4;       // of 64 columns, one tile step each
 constexpr int kBlockRows = 128;  // tokens that stay in L2 while the weights pass
 // Fewer tokens are faster on the vectors of AVX-512, whose kernel unpacks once for eight.
-constexpr int kFewestTokens = 9;
+constexpr int kFewestTokens = 9, kFewestOfOnePlane = 9;
 constexpr ShapesByTokens kShapes = ShapesOfDepth(64);
 
 // Scale times code fits a byte: Q2_K 15 * 3, Q3_K -(-32 .. 31) * (-4 .. 3).
@@ -32,6 +33,12 @@ constexpr bool kNegated = kKind == PackKind::kQ3K;
 // Two tiles of weights per step: the planes of one panel, or two panels.
 template <PackKind kKind>
 constexpr int kPanels = kOnePlane<kKind> ? 2 : 1;
+
+// Where 64 columns of a tile's tokens begin, the first token's.
+template <int kPlanes>
+struct Planes {
+  const int8_t* at[kPlanes];
+};
 
 // A superblock of one or two panels, ready for tiles.
 template <PackKind kKind>
@@ -116,13 +123,14 @@ struct alignas(64) Totals {
 };
 
 // The minima's part of kCount neighbouring tokens: each pair of minima is loaded once for all.
-template <PackKind kKind, int kCount>
+template <PackKind kKind, int kPlanes, int kCount>
 inline void MinSums(const Unit<kKind>& unit, int panel, const Activations& x, int64_t token, int n,
                     __m512i (&out)[kCount]) {
   constexpr bool kSixteen = SuperLayoutOf(kKind).sub_cols == 16;
   constexpr int kAll = kSixteen ? 16 : 8;
   const int64_t stride = int64_t{x.num_blocks} * (kSixteen ? 2 : 1);
-  const int16_t* hi = (kSixteen ? x.sum16_hi : x.sum32_hi) + token * stride + n * kAll;
+  const int16_t* hi =
+      kPlanes == 2 ? (kSixteen ? x.sum16_hi : x.sum32_hi) + token * stride + n * kAll : nullptr;
   const int16_t* lo = (kSixteen ? x.sum16_lo : x.sum32_lo) + token * stride + n * kAll;
   __m512i high[kCount], low[kCount];
 #pragma GCC unroll 4
@@ -132,7 +140,9 @@ inline void MinSums(const Unit<kKind>& unit, int panel, const Activations& x, in
     const __m512i pair = _mm512_load_si512(unit.min_pairs[panel][i]);
 #pragma GCC unroll 4
     for (int t = 0; t < kCount; ++t) {
-      high[t] = _mm512_dpwssd_epi32(high[t], pair, Broadcast32(hi + t * stride + 2 * i));
+      if constexpr (kPlanes == 2) {
+        high[t] = _mm512_dpwssd_epi32(high[t], pair, Broadcast32(hi + t * stride + 2 * i));
+      }
       low[t] = _mm512_dpwssd_epi32(low[t], pair, Broadcast32(lo + t * stride + 2 * i));
     }
   }
@@ -142,31 +152,31 @@ inline void MinSums(const Unit<kKind>& unit, int panel, const Activations& x, in
   }
 }
 
-// Tokens [t, t + kCount) of a tile. Tiles 0 to 3 hold, one after the other in `ints`: hi and lo
-// with the first tile of weights, hi and lo with the second.
-template <PackKind kKind, int kCount>
+// Tokens [t, t + kCount) of a tile. `ints` has, one after the other: the planes of activations with
+// the first tile of weights, then with the second.
+template <PackKind kKind, int kPlanes, int kCount>
 inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
                       const Sums<kKind>& sums, float (*totals)[kPanelRows]) {
   const Unit<kKind>& unit = *sums.unit;
   const int64_t token = sums.first + t;
   [[maybe_unused]] __m512i minima[kCount];
   if constexpr (SuperLayoutOf(kKind).has_min) {
-    MinSums<kKind, kCount>(unit, p, x, token, sums.n, minima);
+    MinSums<kKind, kPlanes, kCount>(unit, p, x, token, sums.n, minima);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kCount; ++i) {
     const __m512 x_scale = _mm512_set1_ps(x.scale[(token + i) * x.num_strips + sums.n]);
-    const int32_t* at = ints + p * 2 * kTileInts + (t + i) * kPanelRows;
-    __m512i exact[2] = {_mm512_load_si512(at), _mm512_load_si512(at + kTileInts)};
-    if constexpr (!kOnePlane<kKind>) {
+    const int32_t* at = ints + p * kPlanes * kTileInts + (t + i) * kPanelRows;
+    __m512i exact[kPlanes];
 #pragma GCC unroll 2
-      for (int plane = 0; plane < 2; ++plane) {
+    for (int plane = 0; plane < kPlanes; ++plane, at += kTileInts) {
+      exact[plane] = _mm512_load_si512(at);
+      if constexpr (!kOnePlane<kKind>) {
         exact[plane] = _mm512_add_epi32(_mm512_slli_epi32(exact[plane], 8),
-                                        _mm512_load_si512(at + (2 + plane) * kTileInts));
+                                        _mm512_load_si512(at + kPlanes * kTileInts));
+      } else if constexpr (kNegated<kKind>) {
+        exact[plane] = _mm512_sub_epi32(_mm512_setzero_si512(), exact[plane]);
       }
-    } else if constexpr (kNegated<kKind>) {
-#pragma GCC unroll 2
-      for (__m512i& one : exact) one = _mm512_sub_epi32(_mm512_setzero_si512(), one);
     }
     __m512 sum = sums.n == 0 ? _mm512_setzero_ps() : _mm512_load_ps(totals[i]);
     sum = AddExact(exact, _mm512_load_ps(unit.d[p]), x_scale, sum);
@@ -178,7 +188,7 @@ inline void UseTokens(const Activations& x, const int32_t* ints, int t, int p,
 }
 
 // Up to `count` more tokens.
-template <PackKind kKind>
+template <PackKind kKind, int kPlanes>
 inline void UseSums(const Activations& x, const int32_t* ints, int count, Sums<kKind>& sums,
                     int begin, Totals<kKind>& totals) {
   if (sums.unit == nullptr) return;
@@ -187,8 +197,9 @@ inline void UseSums(const Activations& x, const int32_t* ints, int count, Sums<k
     // The tile may begin before the block of tokens, but nothing of that is still to do.
     float(*total)[kPanelRows] = totals.at[p] + (sums.first + sums.next - begin);
     int t = sums.next;
-    for (; t + 4 <= stop; t += 4, total += 4) UseTokens<kKind, 4>(x, ints, t, p, sums, total);
-    for (; t < stop; ++t, ++total) UseTokens<kKind, 1>(x, ints, t, p, sums, total);
+    for (; t + 4 <= stop; t += 4, total += 4)
+      UseTokens<kKind, kPlanes, 4>(x, ints, t, p, sums, total);
+    for (; t < stop; ++t, ++total) UseTokens<kKind, kPlanes, 1>(x, ints, t, p, sums, total);
   }
   sums.next = stop;
 }
@@ -207,7 +218,7 @@ void StoreTotals(const MatmulArgs& args, int panel, int begin, int end,
 
 // Rows [begin, end) of the activations through up to kPanels panels from `panel` on. Where the
 // second is not wanted the first is summed twice.
-template <PackKind kKind>
+template <PackKind kKind, int kPlanes>
 void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) {
   constexpr SuperLayout kLayout = SuperLayoutOf(kKind);
   const PackedMatrix& w = *args.w;
@@ -215,7 +226,7 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
   const int units = w.cols / kSuper, rows = x.m < kTileRows ? x.m : kTileRows;
   Unit<kKind> buffers[2];
   Totals<kKind> totals;
-  alignas(64) int32_t ints[4 * kTileInts];
+  alignas(64) int32_t ints[2 * kPlanes * kTileInts];
   const auto unpack = [&](int n, int g) {
     if (n >= units) return;
     for (int p = 0; p < kPanels<kKind>; ++p) {
@@ -231,16 +242,22 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
     for (int t = begin; t < end; t += kTileRows) {
       // The last tile reaches back over rows that are done rather than past the end.
       const int first = t + rows <= x.m ? t : x.m - rows;
-      const int8_t* hi = x.hi + int64_t{first} * x.stride + n * kSuper;
-      const int8_t* lo = x.lo + int64_t{first} * x.stride + n * kSuper;
+      const int64_t at = int64_t{first} * x.stride + n * kSuper;
+      const auto planes = [&](int g) {
+        if constexpr (kPlanes == 2) {
+          return Planes<2>{{x.hi + at + g * 64, x.lo + at + g * 64}};
+        } else {
+          return Planes<1>{{x.lo + at + g * 64}};
+        }
+      };
       TileFence();
-      SwapStep(hi, lo, x.stride, unit.tiles[0], ints);
+      SwapStep(planes(0).at, x.stride, unit.tiles[0], ints);
       sums = in_tiles;
       for (int g = 1; g < kGroups; ++g) {
         TileFence();
-        SumStep(hi + g * 64, lo + g * 64, x.stride, unit.tiles[g]);
+        SumStep(planes(g).at, x.stride, unit.tiles[g]);
         // Not in the first step: what a tile has just stored cannot be loaded yet.
-        if (g > 1) UseSums<kKind>(x, ints, 8, sums, begin, totals);
+        if (g > 1) UseSums<kKind, kPlanes>(x, ints, 8, sums, begin, totals);
         // The buffer of the next superblock is free once the sums before were used.
         if (g == 3 && unpacked < kGroups && t > begin) unpack(n + 1, unpacked++);
       }
@@ -249,36 +266,43 @@ void Product(const MatmulArgs& args, int panel, int panels, int begin, int end) 
     }
     while (unpacked < kGroups) unpack(n + 1, unpacked++);
   }
-  StoreTiles<2>(ints);
+  StoreTiles<kPlanes, 2>(ints);
   TileFence();
-  UseSums<kKind>(x, ints, kTileRows, in_tiles, begin, totals);
+  UseSums<kKind, kPlanes>(x, ints, kTileRows, in_tiles, begin, totals);
   for (int p = 0; p < panels && p < kPanels<kKind>; ++p) {
     StoreTotals(args, panel + p, begin, end, totals.at[p]);
   }
 }
 
-template <PackKind kKind>
-void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+template <PackKind kKind, int kPlanes>
+void Tiles(const MatmulArgs& args, int panel_begin, int panel_end) {
   const int m = args.x->m;
-  if (m < kFewestTokens) {
-    return Avx512Kernels().matmul[static_cast<int>(kKind)](args, panel_begin, panel_end);
-  }
   _tile_loadconfig(&kShapes.of[m < kTileRows ? m : kTileRows]);
   for (int begin = 0; begin < m; begin += kBlockRows) {
     const int end = begin + kBlockRows < m ? begin + kBlockRows : m;
     for (int p = panel_begin; p < panel_end; p += kPanels<kKind>) {
       const int panels = p + kPanels<kKind> <= panel_end ? kPanels<kKind> : 1;
-      Product<kKind>(args, p, panels, begin, end);
+      Product<kKind, kPlanes>(args, p, panels, begin, end);
     }
   }
   _tile_release();
 }
 
+template <PackKind kKind>
+void Matmul(const MatmulArgs& args, int panel_begin, int panel_end) {
+  if (args.x->m < kFewestTokens) {
+    return Avx512Kernels().matmul[static_cast<int>(kKind)](args, panel_begin, panel_end);
+  }
+  Tiles<kKind, 2>(args, panel_begin, panel_end);
+}
+
 }  // namespace
 
 void AddAmxSupers(KernelTable& table) noexcept {
-  SuperKinds::ForEach(
-      [&]<PackKind kKind>() { table.matmul[static_cast<int>(kKind)] = Matmul<kKind>; });
+  SuperKinds::ForEach([&]<PackKind kKind>() {
+    table.matmul[static_cast<int>(kKind)] = Matmul<kKind>;
+    table.fast.tiles[static_cast<int>(kKind)] = {Tiles<kKind, 1>, kFewestOfOnePlane};
+  });
 }
 
 }  // namespace hearth

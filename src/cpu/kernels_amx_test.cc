@@ -24,6 +24,7 @@ struct Product {
   DType dtype;
   MatmulKernel tiles;
   int most_tokens;
+  int planes = 2;
 };
 constexpr int kAny = 272;
 constexpr Product kProducts[] = {{"mxfp4", DType::kMxfp4, AmxMatmulMxfp4, kAny},
@@ -34,7 +35,14 @@ constexpr Product kProducts[] = {{"mxfp4", DType::kMxfp4, AmxMatmulMxfp4, kAny},
                                  {"q4_1", DType::kQ4_1, AmxMatmulBlocks, kAny},
                                  {"q5_0", DType::kQ5_0, AmxMatmulBlocks, kAny},
                                  {"q5_1", DType::kQ5_1, AmxMatmulBlocks, kAny},
-                                 {"iq4_nl", DType::kIq4Nl, AmxMatmulBlocks, kAny}};
+                                 {"iq4_nl", DType::kIq4Nl, AmxMatmulBlocks, kAny},
+                                 {"mxfp4_fast", DType::kMxfp4, AmxMatmulMxfp4Fast, kAny, 1},
+                                 {"q8_0_fast", DType::kQ8_0, AmxMatmulQ8, kAny, 1},
+                                 {"q4_0_fast", DType::kQ4_0, AmxMatmulBlocks, kAny, 1},
+                                 {"q4_1_fast", DType::kQ4_1, AmxMatmulBlocks, kAny, 1},
+                                 {"q5_0_fast", DType::kQ5_0, AmxMatmulBlocks, kAny, 1},
+                                 {"q5_1_fast", DType::kQ5_1, AmxMatmulBlocks, kAny, 1},
+                                 {"iq4_nl_fast", DType::kIq4Nl, AmxMatmulBlocks, kAny, 1}};
 
 class Amx : public ::testing::TestWithParam<Product> {
  protected:
@@ -52,7 +60,9 @@ class Amx : public ::testing::TestWithParam<Product> {
     const int64_t stride = int64_t{NumPanels(matrix.packed.rows)} * kPanelRows + 16;
     std::vector<float> want(static_cast<size_t>(stride * x.m), -77.0f), got = want;
     const auto kind = static_cast<size_t>(matrix.packed.kind);
-    ScalarKernels().matmul[kind]({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
+    const KernelTable& scalar = ScalarKernels();
+    const MatmulKernel* twins = x.planes == 2 ? scalar.matmul : scalar.fast.matmul;
+    twins[kind]({&matrix.packed, &x, bias, want.data(), stride}, begin, end);
     tiles()({&matrix.packed, &x, bias, got.data(), stride}, begin, end);
     return Difference(want, got);
   }
@@ -70,8 +80,8 @@ void FillRow(Rng& rng, int kind, std::vector<float>& row) {
   }
 }
 
-void Fill(Rng& rng, int m, int cols, ActBuffer& buffer) {
-  const Activations& x = buffer.Shape(m, cols);
+void Fill(Rng& rng, int planes, int m, int cols, ActBuffer& buffer) {
+  const Activations& x = buffer.Shape(m, cols, {planes == 2 ? kStrip : kQuantBlock, planes});
   std::vector<float> row(static_cast<size_t>(cols));
   for (int t = 0; t < m; ++t) {
     FillRow(rng, rng.Int(0, 7), row);
@@ -91,7 +101,7 @@ TEST_P(Amx, EveryNumberOfTokens) {
       const int cols = kWidths[rng.Int(0, m > 100 ? 4 : 7)], rows = rng.Int(16, 100);
       const TestMatrix matrix(dtype(), rows, cols, rng);
       ActBuffer buffer;
-      Fill(rng, m, cols, buffer);
+      Fill(rng, GetParam().planes, m, cols, buffer);
       const int panels = NumPanels(rows);
       const std::vector<float> bias = rng.Normals(panels * kPanelRows);
       const int begin = i == 0 ? 0 : rng.Int(0, panels - 1);
@@ -112,7 +122,7 @@ TEST_P(Amx, EveryWidth) {
   for (int cols = 32; cols <= 1792; cols += 32) {
     const TestMatrix matrix(dtype(), 40, cols, rng);
     ActBuffer buffer;
-    Fill(rng, Most(rng.Int(1, 36)), cols, buffer);
+    Fill(rng, GetParam().planes, Most(rng.Int(1, 36)), cols, buffer);
     ASSERT_EQ(Differs(matrix, buffer.get(), nullptr, 0, 3), "") << cols;
   }
 }
@@ -123,7 +133,7 @@ TEST_P(Amx, NanRowsPoisonOnlyThemselves) {
   const int poisoned[] = {0, m / 2 - 3, m / 2 - 2, m - 2};  // around a tile's end if there are two
   const TestMatrix matrix(is_mxfp4() ? DType::kMxfp4 : dtype(), 48, cols, rng);
   ActBuffer buffer;
-  Fill(rng, m, cols, buffer);
+  Fill(rng, GetParam().planes, m, cols, buffer);
   std::vector<float> before(static_cast<size_t>(48 * m)), after(before.size());
   tiles()({&matrix.packed, &buffer.get(), nullptr, before.data(), 48}, 0, 3);
   std::vector<float> row(static_cast<size_t>(cols), 1.0f);

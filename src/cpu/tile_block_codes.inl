@@ -2,6 +2,18 @@
 // Reading panels of Q8 and of the formats with a factor per block of 32, for tiles. Included after
 // tile.inl, panels.h and panels_blocks.h, inside an unnamed namespace.
 
+// Four columns a row, unsigned bytes, to 16 bits: columns 0 and 1, then columns 2 and 3, each less
+// `offset`.
+struct WideLine {
+  Vec first, second;
+};
+inline WideLine Widen(Vec bytes, Vec offset) {
+  const Vec low = Quarters(_mm_setr_epi8(0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1));
+  const Vec high =
+      Quarters(_mm_setr_epi8(2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1));
+  return {SubPairs(LookUp(bytes, low), offset), SubPairs(LookUp(bytes, high), offset)};
+}
+
 // Line `line` of block `block` of a unit, for a vector's rows: codes plus the format's offset.
 template <PackKind kKind>
 [[gnu::always_inline]] inline Vec BlockLine(const uint8_t* unit, int line, int block, int row) {

@@ -7,18 +7,6 @@ inline void TurnScales(const Activations& x, int strip, float* out) {
   for (int t = 0; t < x.m; ++t) out[t] = x.scale[int64_t{t} * x.num_strips + strip];
 }
 
-// Four columns a row, unsigned bytes, to 16 bits: columns 0 and 1, then columns 2 and 3, each less
-// `offset`.
-struct WideLine {
-  Vec first, second;
-};
-inline WideLine Widen(Vec bytes, Vec offset) {
-  const Vec low = Quarters(_mm_setr_epi8(0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1));
-  const Vec high =
-      Quarters(_mm_setr_epi8(2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1));
-  return {SubPairs(LookUp(bytes, low), offset), SubPairs(LookUp(bytes, high), offset)};
-}
-
 // ---- MXFP4 --------------------------------------------------------------------------------------
 
 // A strip of a tile's rows: bytes plus 96 where products of bytes are one instruction, else whole

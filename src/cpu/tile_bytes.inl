@@ -4,19 +4,19 @@
 // an unnamed namespace.
 
 // Where products of bytes are no single instruction, products of unsigned codes add up in 16 bits
-// while they fit; weights that use all of a byte go as magnitudes, and activations take their
-// signs.
+// while they fit. Weights that use all of a byte have no room for that: both sides are widened, for
+// 16-bit products take fewer steps than signs, bytes and joining do.
 
 constexpr int kByteBlocks = kStripBlocks;  // of a part: up to 18 KB
 
 template <PackKind kKind>
 constexpr bool kIsMxfp4 = kKind == PackKind::kMxfp4;
 template <PackKind kKind>
-constexpr bool kTakesSigns = !kDotsBytes && (kKind == PackKind::kQ8 || kKind == PackKind::kIq4Nl);
+constexpr bool kWidens = !kDotsBytes && (kKind == PackKind::kQ8 || kKind == PackKind::kIq4Nl);
 // What is added to weights so that they are unsigned: to those of MXFP4 after their shift, or
 // before it where it is the sum that is shifted.
 template <PackKind kKind>
-constexpr int kByteOffset = kTakesSigns<kKind> ? 0
+constexpr int kByteOffset = kWidens<kKind>     ? 0
                             : !kIsMxfp4<kKind> ? kTraitsOf<kKind>.offset
                             : kDotsBytes       ? 96
                                                : 12;
@@ -31,11 +31,10 @@ inline Vec SpreadByte(int value) {
 // Blocks of a tile's rows.
 template <PackKind kKind>
 struct BytesPart {
-  static constexpr int kSigns = kTakesSigns<kKind> ? kByteBlocks : 1;
+  static constexpr int kWords = kWidens<kKind> ? 16 : 8;  // of a block
   static constexpr int kMinima = kTraitsOf<kKind>.has_min ? kByteBlocks : 1;
   static constexpr int kShifts = kIsMxfp4<kKind> && !kDotsBytes ? kByteBlocks : 1;
-  alignas(64) uint8_t w[kByteBlocks][8][2][kVec];  // [quad]
-  alignas(64) uint8_t sign[kSigns][8][2][kVec];    // the weights themselves
+  alignas(64) uint8_t w[kByteBlocks][kWords][2][kVec];
   alignas(64) float factor[kByteBlocks][2][kLanes];
   alignas(64) float minimum[kMinima][2][kLanes];
   alignas(64) int32_t shift[kShifts][2][kLanes];
@@ -73,10 +72,10 @@ template <PackKind kKind>
 #pragma GCC unroll 8
     for (int line = 0; line < 8; ++line) {
       const Vec codes = CodesLine<kKind>(at, line, b % 2, row);
-      if constexpr (kTakesSigns<kKind>) {
-        const Vec weights = SubBytes(codes, SpreadByte(kTraitsOf<kKind>.offset));
-        StoreVec(part.sign[place][line][v], weights);
-        StoreVec(part.w[place][line][v], TakeSigns(weights, weights));
+      if constexpr (kWidens<kKind>) {
+        const WideLine wide = Widen(codes, Spread(kTraitsOf<kKind>.offset * 0x10001));
+        StoreVec(part.w[place][2 * line][v], wide.first);
+        StoreVec(part.w[place][2 * line + 1][v], wide.second);
       } else {
         StoreVec(part.w[place][line][v], codes);
       }
@@ -88,31 +87,25 @@ template <PackKind kKind>
   }
 }
 
+// Where a range's values are: bytes, or widened.
+template <PackKind kKind>
+using ByteValue = std::conditional_t<kWidens<kKind>, int16_t, int8_t>;
+
 // The exact sums of a block. `start` takes away what the weights' offset adds, [token].
 template <PackKind kKind, int kTokens>
-[[gnu::always_inline]] inline void SumBytes(const BytesPart<kKind>& part, int b, const int8_t* x,
-                                            int64_t stride, const int32_t* start,
-                                            Sums<kTokens>& sums) {
-  const Vec ones = Spread(0x10001);
+[[gnu::always_inline]] inline void SumBytes(const BytesPart<kKind>& part, int b,
+                                            const ByteValue<kKind>* x, int64_t stride,
+                                            const int32_t* start, Sums<kTokens>& sums) {
   if constexpr (kDotsBytes) {
     Unroll<kTokens>([&](auto t) HEARTH_TILE_INLINE {
       sums[0][t] = sums[1][t] = kByteOffset<kKind> == 0 ? Spread(0) : Broadcast32(start + t);
     });
     AddWords<kTokens>(part.w[b][0][0], 8, x, stride, sums);
-  } else if constexpr (kTakesSigns<kKind>) {
+  } else if constexpr (kWidens<kKind>) {
     Clear<kTokens>(sums);
-    PlaneRows<kTokens, int8_t> rows(x, stride);
-    rows.Pin();
-    Unroll<8>([&](auto q) HEARTH_TILE_INLINE {
-      Unroll<kTokens>([&](auto t) HEARTH_TILE_INLINE {
-        const Vec values = rows.At(t, 4 * q);
-        Unroll<2>([&](auto v) HEARTH_TILE_INLINE {
-          const Vec with_signs = TakeSigns(values, LoadVec(part.sign[b][q][v]));
-          AddDot<int16_t>(sums[v][t], MulBytes(LoadVec(part.w[b][q][v]), with_signs), ones);
-        });
-      });
-    });
+    AddWords<kTokens>(part.w[b][0][0], 16, x, stride, sums);
   } else {
+    const Vec ones = Spread(0x10001);
     constexpr int kRun = kByteRun<kKind>;
     Sums<kTokens> narrow[8 / kRun];
     Unroll<8 / kRun>([&](auto i) HEARTH_TILE_INLINE {
@@ -134,15 +127,24 @@ template <PackKind kKind, int kTokens>
 }
 
 // Blocks [begin, end) of a row, and what they need of each token.
+template <PackKind kKind>
 struct BytesRange {
+  static constexpr int kWide = kWidens<kKind> ? kByteBlocks * kQuantBlock : 0;
   int begin, end;
+  alignas(64) int16_t wide[kWide > 0 ? kMostRows : 1][kWide > 0 ? kWide : 1];
   alignas(64) float x_scale[kByteBlocks][kMostRows];
   alignas(64) float x_sum[kByteBlocks][kMostRows];  // of the block's activations, for minima
   alignas(64) int32_t start[kByteBlocks][kMostRows];
 };
 template <PackKind kKind>
-inline void TurnBytes(const Activations& x, BytesRange& range) {
+inline void TurnBytes(const Activations& x, BytesRange<kKind>& range) {
   for (int t = 0; t < x.m; ++t) {
+    if constexpr (kWidens<kKind>) {
+      const int8_t* from = x.lo + int64_t{t} * x.stride + range.begin * kQuantBlock;
+      for (int i = 0; i < (range.end - range.begin) * kQuantBlock; i += 2 * kLanes) {
+        StoreVec(range.wide[t] + i, WidePairs(from + i));
+      }
+    }
     const float* scale = x.scale + int64_t{t} * x.num_strips;
     const int32_t* sum = x.sum_lo + int64_t{t} * x.num_blocks;
     for (int b = range.begin; b < range.end; ++b) {
@@ -156,16 +158,23 @@ inline void TurnBytes(const Activations& x, BytesRange& range) {
 
 template <PackKind kKind, int kTokens>
 [[gnu::always_inline]] inline void BytesTile(const MatmulArgs& args, const BytesPart<kKind>& part,
-                                             const BytesRange& range, int token, float* y,
+                                             const BytesRange<kKind>& range, int token, float* y,
                                              int vectors) {
   const Activations& x = *args.x;
-  const int8_t* values = x.lo + int64_t{token} * x.stride + range.begin * kQuantBlock;
+  const ByteValue<kKind>* values;
+  int64_t stride = x.stride;
+  if constexpr (kWidens<kKind>) {
+    values = range.wide[token];
+    stride = BytesRange<kKind>::kWide;
+  } else {
+    values = x.lo + int64_t{token} * stride + range.begin * kQuantBlock;
+  }
   TileFloats<kTokens> floats;
   floats.Read(y, args.y_stride, vectors, range.begin == 0);
 #pragma GCC unroll 1
   for (int b = 0; b < range.end - range.begin; ++b) {
     Sums<kTokens> sums;
-    SumBytes<kKind, kTokens>(part, b, values + b * kQuantBlock, x.stride, range.start[b] + token,
+    SumBytes<kKind, kTokens>(part, b, values + b * kQuantBlock, stride, range.start[b] + token,
                              sums);
     floats.Add(sums, part.factor[b], range.x_scale[b] + token);
     if constexpr (kTraitsOf<kKind>.has_min) {
@@ -190,7 +199,7 @@ void BytesTiles(const MatmulArgs& args, int panel_begin, int panel_end) {
   const Activations& x = *args.x;
   const int blocks = w.cols / kQuantBlock;
   BytesPart<kKind> part;
-  BytesRange range;
+  BytesRange<kKind> range;
   for (range.begin = 0; range.begin < blocks; range.begin = range.end) {
     range.end = range.begin + kByteBlocks < blocks ? range.begin + kByteBlocks : blocks;
     TurnBytes<kKind>(x, range);

