@@ -20,7 +20,8 @@ import numpy
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 for room in ("bench/peers", "tools/synth"):
     sys.path.insert(0, str(ROOT / room))
-import debian  # noqa: E402  (the paths are set above)
+import catalogue  # noqa: E402  (the paths are set above)
+import debian  # noqa: E402
 import synth  # noqa: E402
 from work import work_dir  # noqa: E402
 
@@ -167,8 +168,8 @@ def markdown(record):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench precision", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", default=["smollm2", "smollm2-q8_0", "minimind2-small-q4_k"],
-                        help="names that ./dev synth knows, or files (%(default)s)")
+    parser.add_argument("files", nargs="*", default=["smollm2", "smollm2-q8_0", "minimind2-small-q4_k", "qwen2.5-coder-0.5b"],
+                        help="names that ./dev synth or ./dev model knows, or files (%(default)s)")
     parser.add_argument("--tokens", type=int, default=4100, help="that count, at least (%(default)s)")
     parser.add_argument("--context", type=int, default=512)
     parser.add_argument("--level", default="avx2", choices=debian.LIBRARIES, help="of llama.cpp (%(default)s)")
@@ -185,7 +186,9 @@ def main():
         record = {**basis, "files": {}}
     for name in arguments.files:
         path = pathlib.Path(name)
-        record["files"][path.stem] = measure(arguments, sid, path if path.exists() else pathlib.Path(synth.make(name)))
+        if not path.exists():
+            path = catalogue.get(name) if name in catalogue.FILES else synth.make(name)
+        record["files"][path.stem] = measure(arguments, sid, path)
         print(f"precision: {path.stem}: {record['files'][path.stem]}", flush=True)
         kept.write_text(json.dumps(record), encoding="utf-8")
     text = markdown(record)

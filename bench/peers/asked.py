@@ -113,3 +113,33 @@ ASKED = {
         Claim("arrivals-pause", ARRIVALS_BOUND, 1.5)],
     "start": [],
 }
+
+
+def _at_level(mix, prompt_of_20b, smollm2=None):
+    """Of a level without AMX: the mix's decode and prompt, and the 20b's prompt, each (bound, aim)."""
+    decode, prefill = mix
+    formats = [Claim("q4_k_m-decode", "llama.cpp", *decode), Claim("q4_k_m-prefill", "llama.cpp", *prefill)]
+    for kind in FORMATS:
+        if kind == "q4_k_m":
+            continue
+        is_float = kind in ("f16", "bf16")
+        formats += [Claim(f"{kind}-decode", "llama.cpp", 1.0 if is_float else 1.1, 1.5),
+                    Claim(f"{kind}-prefill", "llama.cpp", 1.5 if is_float else 1.4, 2.0)]
+    files = [Claim("gguf-prefill", "llama.cpp", prompt_of_20b)]
+    return {"formats": formats, "files": files + ([Claim("smollm2-prefill", "llama.cpp", smollm2)] if smollm2 else [])}
+
+
+# Processors without AMX, by level and numerics. Formats other than the mix were asked of the default.
+AT_LEVEL = {
+    ("avx2", "exact"): _at_level(((1.1,), (0.95,)), 2.0, 2.0),
+    ("avx2", "fast"): _at_level(((1.2, 1.5), (1.6, 2.2)), 3.2, 2.0),
+    ("avx512vnni", "exact"): _at_level(((1.7,), (1.5,)), 5.5),
+    ("avx512vnni", "fast"): _at_level(((1.8, 2.0), (2.0, 3.0)), 8.0),
+}
+
+
+def asked_of(group, level, numerics):
+    """The claims of a group; of a level those that were asked of it, and none of other levels."""
+    if level is None and numerics == "exact":
+        return ASKED[group]
+    return AT_LEVEL.get((level, numerics), {}).get(group, [])

