@@ -245,6 +245,20 @@ TEST(Checks, AMachineThatSaysNothingIsNotBlamed) {
   }
 }
 
+TEST(Checks, WithoutAmxTheFasterNumericsAreNamed) {
+  const auto with = [](const std::string& flags) {
+    Files files = GoodMachine();
+    files["/proc/cpuinfo"] = "flags : avx2 fma f16c " + flags + "\n";
+    return FakeMachine(files).Of("processor.instructions").found;
+  };
+  const std::string faster = "; --numerics fast reads prompts faster here";
+  EXPECT_EQ(with(""), "AVX2" + faster);
+  EXPECT_EQ(with("avx_vnni"), "AVX2 and AVX-VNNI" + faster);
+  EXPECT_EQ(with("avx512_vnni"), "AVX-512 without VBMI" + faster);
+  EXPECT_EQ(with("avx512_vnni avx512vbmi"), "AVX-512" + faster);
+  EXPECT_EQ(with("avx512_vnni avx512vbmi amx_int8"), "AVX-512 and AMX");
+}
+
 TEST(Checks, PowersaveIsFineWhereTheProcessorDecides) {
   Files files = GoodMachine();
   files["/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"] = "intel_pstate";
