@@ -11,6 +11,7 @@
 
 #include "cpu/matmul.h"
 #include "testing/kernels.h"
+#include "testing/rounds.h"
 
 namespace hearth {
 namespace {
@@ -97,8 +98,9 @@ TEST_P(Amx, EveryNumberOfTokens) {
   int cases = 0, spills = 0;
   for (const int m : counts) {
     if (m > GetParam().most_tokens) continue;
-    for (int i = 0; i < 3; ++i) {
-      const int cols = kWidths[rng.Int(0, m > 100 ? 4 : 7)], rows = rng.Int(16, 100);
+    for (int round = 0; round < Rounds(3); ++round) {
+      const int i = (m + round) % 3;
+      const int cols = kWidths[rng.Int(0, m > 100 ? 4 : 7)], rows = rng.Int(16, Rounds(100));
       const TestMatrix matrix(dtype(), rows, cols, rng);
       ActBuffer buffer;
       Fill(rng, GetParam().planes, m, cols, buffer);
