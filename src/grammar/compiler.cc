@@ -65,8 +65,9 @@ void GrammarCompiler::DropOne() {
     return share.second.bytes > options_.kept_bytes / 2 ||
            share.second.count > options_.kept_grammars / 2;
   });
+  const bool is_any = greedy == shares_.end();
   const auto oldest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
-    return greedy == shares_.end() || entry.payer == greedy->first;
+    return is_any || entry.payer == greedy->first;
   });
   const size_t bytes = oldest->bytes();
   kept_bytes_ -= bytes;
