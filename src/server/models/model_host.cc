@@ -161,16 +161,16 @@ void ModelHost::Impl::Obey(PoolActions actions, Calls& calls) {
       // Not in line yet: Ask looks at the action itself.
       continue;
     }
-    auto [client, then] = std::move(waits->second);
+    auto [client, tell] = std::move(waits->second);
     waiting.erase(waits);
     if (action.kind == Kind::kGrant) {
       ApiResult<HeldModel> held = Lease(action.model, client, actions);
       if (*held == nullptr) held = OutOfMemory();
-      calls.push_back([then = std::move(then), held = std::move(held)] { then(held); });
+      calls.push_back([then = std::move(tell), held = std::move(held)] { then(held); });
     } else {
       const ApiError error =
           Refusal(slots[static_cast<size_t>(action.model)].offer.name, action.why);
-      calls.push_back([then = std::move(then), error] { then(error); });
+      calls.push_back([then = std::move(tell), error] { then(error); });
     }
   }
 }
@@ -461,9 +461,11 @@ std::shared_ptr<const EngineSnapshot> ModelHost::snapshot() const {
 
 HostCounts ModelHost::counts() const {
   const MutexLock lock(impl_->mu);
-  const ModelPool& pool = impl_->pool;
-  HostCounts out{
-      pool.budget_bytes(), pool.used_bytes(), pool.num_waiting(), pool.num_deferred(), {}};
+  HostCounts out{impl_->pool.budget_bytes(),
+                 impl_->pool.used_bytes(),
+                 impl_->pool.num_waiting(),
+                 impl_->pool.num_deferred(),
+                 {}};
   for (int i = 0; i < impl_->pool.size(); ++i) {
     const Impl::Slot& slot = impl_->slots[static_cast<size_t>(i)];
     const PoolEntry& entry = impl_->pool.at(i);
