@@ -115,9 +115,8 @@ ASKED = {
 }
 
 
-def _at_level(mix, prompt_of_20b, smollm2=None):
-    """Of a level without AMX: the mix's decode and prompt, and the 20b's prompt, each (bound, aim)."""
-    decode, prefill = mix
+def _at_level(decode, prefill, prompt_of_20b, smollm2=None):
+    """Of a level without AMX. `decode` and `prefill` are the mix's, each (bound, aim); the others are bounds."""
     formats = [Claim("q4_k_m-decode", "llama.cpp", *decode), Claim("q4_k_m-prefill", "llama.cpp", *prefill)]
     for kind in FORMATS:
         if kind == "q4_k_m":
@@ -131,10 +130,10 @@ def _at_level(mix, prompt_of_20b, smollm2=None):
 
 # Processors without AMX, by level and numerics. Formats other than the mix were asked of the default.
 AT_LEVEL = {
-    ("avx2", "exact"): _at_level(((1.1,), (0.95,)), 2.0, 2.0),
-    ("avx2", "fast"): _at_level(((1.2, 1.5), (1.6, 2.2)), 3.2, 2.0),
-    ("avx512vnni", "exact"): _at_level(((1.7,), (1.5,)), 5.5),
-    ("avx512vnni", "fast"): _at_level(((1.8, 2.0), (2.0, 3.0)), 8.0),
+    ("avx2", "exact"): _at_level((1.1,), (0.95,), 2.0, 2.0),
+    ("avx2", "fast"): _at_level((1.2, 1.5), (1.6, 2.2), 3.2, 2.0),
+    ("avx512vnni", "exact"): _at_level((1.7,), (1.5,), 5.5),
+    ("avx512vnni", "fast"): _at_level((1.8, 2.0), (2.0, 3.0), 8.0),
 }
 
 

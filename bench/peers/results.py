@@ -133,17 +133,21 @@ def without_places(runs):
     return kept
 
 
+def name_of(group, level, numerics):
+    """Of a session and of its results: GROUP[-LEVEL][-fast]."""
+    return "-".join([group, *([level] if level else []), *([numerics] if numerics != "exact" else [])])
+
+
 def write(folder, group, runs, versions, machine, threads, level=None, numerics="exact"):
     if not runs:
         print(f"peers: {group.name}: nothing measured yet")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    name = group.name
+    name = name_of(group.name, level, numerics)
     if level:
-        name, machine = f"{name}-{level}", f"{machine}, instructions of {level}"
+        machine = f"{machine}, instructions of {level}"
         group = dataclasses.replace(group, title=f"{group.title}, {level}")
     if numerics != "exact":
-        name = f"{name}-{numerics}"
         group = dataclasses.replace(group, title=f"{group.title}, numerics {numerics}")
     samples, shares = collect(runs, "figures"), collect(runs, "shares")
     claims, sticks = judged(asked_of(group.name, level, numerics), samples, shares), rooflines(runs)

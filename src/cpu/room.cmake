@@ -15,9 +15,9 @@ foreach(isa avx2 avx512 amx)
   set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS
                               "${hearth_${isa}_flags};${hearth_kernel_warnings};-fno-exceptions;-fno-rtti")
 endforeach()
-# Tiles are unrolled whole, and so are products of few tokens: with checks in every step g++ 12 and clang need
-# many minutes for a file. What they read and write beyond their rows, kernels_test sees in buffers that it
-# compares whole. Fuzz targets feed readers and parsers: there no kernel is checked.
+# Tiles are unrolled whole, and so are products of few tokens: with checks in every step g++ 12 and
+# clang need many minutes for a file. What they read and write beyond their rows, kernels_test sees in
+# buffers that it compares whole. Fuzz targets feed readers and parsers: there no kernel is checked.
 set(hearth_unchecked "kernels_*_tiles*.cc" "kernels_avx512_super.cc" "kernels_amx_blocks.cc")
 if(HEARTH_FUZZ)
   set(hearth_unchecked "kernels_a*.cc")

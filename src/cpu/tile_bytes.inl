@@ -5,18 +5,19 @@
 
 // Where products of bytes are no single instruction, products of unsigned codes add up in 16 bits
 // while they fit. Weights that use all of a byte have no room for that: both sides are widened, for
-// 16-bit products take fewer steps than signs, bytes and joining do.
+// that takes no more steps than signs, bytes and joining do.
 
 constexpr int kByteBlocks = kStripBlocks;  // of a part: up to 18 KB
 
 template <PackKind kKind>
 constexpr bool kIsMxfp4 = kKind == PackKind::kMxfp4;
+// Weights that use all of a byte, where products of bytes are no single instruction.
 template <PackKind kKind>
-constexpr bool kWidens = !kDotsBytes && (kKind == PackKind::kQ8 || kKind == PackKind::kIq4Nl);
+constexpr bool kFullBytes = !kDotsBytes && (kKind == PackKind::kQ8 || kKind == PackKind::kIq4Nl);
 // What is added to weights so that they are unsigned: to those of MXFP4 after their shift, or
 // before it where it is the sum that is shifted.
 template <PackKind kKind>
-constexpr int kByteOffset = kWidens<kKind>     ? 0
+constexpr int kByteOffset = kFullBytes<kKind>  ? 0
                             : !kIsMxfp4<kKind> ? kTraitsOf<kKind>.offset
                             : kDotsBytes       ? 96
                                                : 12;
@@ -31,7 +32,7 @@ inline Vec SpreadByte(int value) {
 // Blocks of a tile's rows.
 template <PackKind kKind>
 struct BytesPart {
-  static constexpr int kWords = kWidens<kKind> ? 16 : 8;  // of a block
+  static constexpr int kWords = kFullBytes<kKind> ? 16 : 8;  // of a block
   static constexpr int kMinima = kTraitsOf<kKind>.has_min ? kByteBlocks : 1;
   static constexpr int kShifts = kIsMxfp4<kKind> && !kDotsBytes ? kByteBlocks : 1;
   alignas(64) uint8_t w[kByteBlocks][kWords][2][kVec];
@@ -72,7 +73,7 @@ template <PackKind kKind>
 #pragma GCC unroll 8
     for (int line = 0; line < 8; ++line) {
       const Vec codes = CodesLine<kKind>(at, line, b % 2, row);
-      if constexpr (kWidens<kKind>) {
+      if constexpr (kFullBytes<kKind>) {
         const WideLine wide = Widen(codes, Spread(kTraitsOf<kKind>.offset * 0x10001));
         StoreVec(part.w[place][2 * line][v], wide.first);
         StoreVec(part.w[place][2 * line + 1][v], wide.second);
@@ -89,7 +90,7 @@ template <PackKind kKind>
 
 // Where a range's values are: bytes, or widened.
 template <PackKind kKind>
-using ByteValue = std::conditional_t<kWidens<kKind>, int16_t, int8_t>;
+using ByteValue = std::conditional_t<kFullBytes<kKind>, int16_t, int8_t>;
 
 // The exact sums of a block. `start` takes away what the weights' offset adds, [token].
 template <PackKind kKind, int kTokens>
@@ -101,7 +102,7 @@ template <PackKind kKind, int kTokens>
       sums[0][t] = sums[1][t] = kByteOffset<kKind> == 0 ? Spread(0) : Broadcast32(start + t);
     });
     AddWords<kTokens>(part.w[b][0][0], 8, x, stride, sums);
-  } else if constexpr (kWidens<kKind>) {
+  } else if constexpr (kFullBytes<kKind>) {
     Clear<kTokens>(sums);
     AddWords<kTokens>(part.w[b][0][0], 16, x, stride, sums);
   } else {
@@ -129,7 +130,7 @@ template <PackKind kKind, int kTokens>
 // Blocks [begin, end) of a row, and what they need of each token.
 template <PackKind kKind>
 struct BytesRange {
-  static constexpr int kWide = kWidens<kKind> ? kByteBlocks * kQuantBlock : 0;
+  static constexpr int kWide = kFullBytes<kKind> ? kByteBlocks * kQuantBlock : 0;
   int begin, end;
   alignas(64) int16_t wide[kWide > 0 ? kMostRows : 1][kWide > 0 ? kWide : 1];
   alignas(64) float x_scale[kByteBlocks][kMostRows];
@@ -139,7 +140,7 @@ struct BytesRange {
 template <PackKind kKind>
 inline void TurnBytes(const Activations& x, BytesRange<kKind>& range) {
   for (int t = 0; t < x.m; ++t) {
-    if constexpr (kWidens<kKind>) {
+    if constexpr (kFullBytes<kKind>) {
       const int8_t* from = x.lo + int64_t{t} * x.stride + range.begin * kQuantBlock;
       for (int i = 0; i < (range.end - range.begin) * kQuantBlock; i += 2 * kLanes) {
         StoreVec(range.wide[t] + i, WidePairs(from + i));
@@ -163,7 +164,7 @@ template <PackKind kKind, int kTokens>
   const Activations& x = *args.x;
   const ByteValue<kKind>* values;
   int64_t stride = x.stride;
-  if constexpr (kWidens<kKind>) {
+  if constexpr (kFullBytes<kKind>) {
     values = range.wide[token];
     stride = BytesRange<kKind>::kWide;
   } else {

@@ -10,7 +10,8 @@ template <PackKind kKind>
 constexpr int kFewOffset = kIsMxfp4<kKind> ? 12 : kByteOffset<kKind>;
 
 // Quad `quad` of block b for the rows of one vector, which start at `row`; `at` is where the pair
-// of blocks lies. Where weights go with signs these are the weights themselves.
+// of blocks lies. Of full bytes these are the weights themselves: there magnitudes meet activations
+// with their signs.
 template <PackKind kKind>
 [[gnu::always_inline]] inline Vec FewCodes(const uint8_t* at, int b, int quad, int row) {
   if constexpr (kIsMxfp4<kKind>) {
@@ -20,7 +21,7 @@ template <PackKind kKind>
     return LookUp(table, And(quad % 2 == 0 ? raw : Right<4>(raw), Spread(0x0f0f0f0f)));
   } else {
     const Vec codes = CodesLine<kKind>(at, quad, b % 2, row);
-    if constexpr (!kWidens<kKind>) return codes;
+    if constexpr (!kFullBytes<kKind>) return codes;
     return SubBytes(codes, SpreadByte(kTraitsOf<kKind>.offset));
   }
 }
@@ -41,7 +42,7 @@ template <PackKind kKind, int kTokens, int kVectors>
     Unroll<kVectors>([&](auto v) HEARTH_TILE_INLINE {
       w[v] = FewCodes<kKind>(at + v / kPanelVectors * panel_bytes, b, quad,
                              v % kPanelVectors * kLanes);
-      if constexpr (kWidens<kKind>) magnitude[v] = TakeSigns(w[v], w[v]);
+      if constexpr (kFullBytes<kKind>) magnitude[v] = TakeSigns(w[v], w[v]);
     });
     Unroll<kTokens>([&](auto t) HEARTH_TILE_INLINE {
       const Vec values = Broadcast32(x + t * stride + 4 * quad);
@@ -49,7 +50,7 @@ template <PackKind kKind, int kTokens, int kVectors>
         if constexpr (quad == 0) sums[v][t] = Spread(0);
         if constexpr (kDotsBytes) {
           AddDot<int8_t>(sums[v][t], w[v], values);
-        } else if constexpr (kWidens<kKind>) {
+        } else if constexpr (kFullBytes<kKind>) {
           AddDot<int16_t>(sums[v][t], MulBytes(magnitude[v], TakeSigns(values, w[v])), ones);
         } else {
           constexpr int kRun = kByteRun<kKind>;

@@ -2,7 +2,7 @@
 """What the compiler made of the tiles (docs/decisions/0160): their innermost loops, as they are in the library.
 
 A loop of products alone stores nothing on the stack: a sum that lost its register shows there first. And every
-family's widest tile keeps as many products a cycle, counted by llvm-mca, as it had when it was measured, less a little.
+family's best loop keeps as many products a cycle, counted by llvm-mca, as it had when it was measured, less a little.
 """
 import re
 import shutil
@@ -84,7 +84,7 @@ def cycles_of(body, processor):
 
 
 def tiles(archive):
-    """level, function: the loops of products that this function has, the longest first."""
+    """(level, function): the loops of products that this function has."""
     found = {}
     for member, name, rows in members(archive):
         short = re.search(r"(\w+Tiles)(<\(hearth::PackKind\)(\d+)(, \d+)?>)?\(", name)

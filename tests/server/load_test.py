@@ -20,7 +20,8 @@ OVERLOADS = {"small": {"seconds": 10, "peak_seconds": 5, "max_queued": 100, "ans
              "large": {"seconds": 180, "max_queued": 2000}}
 
 
-def check_crowd(program, driver, model, size):
+def crowd_of(program, driver, model, size):
+    """Beside a crowd: counts are judged here, what comes back are speeds that were too low."""
     out = connections.measure(program, driver, model, **CROWDS[size])
     print(rig.table(connections.rows(out)))
     total = sum(out["sizes"])
@@ -36,11 +37,10 @@ def check_crowd(program, driver, model, size):
     # Slow writers are cut at their deadlines.
     expect(out["crowd"]["cut"] > 0, "the slow ones to be cut")
     ratio = connections.first_byte_ratio(out)
-    expect(ratio <= 5, f"the first byte beside the crowd after {ratio:.2f} times as long")
+    return [f"the first byte beside the crowd after {ratio:.2f} times as long"] if ratio > 5 else []
 
 
 def slow_figures(out):
-    """Speeds that another program on the machine can spoil."""
     over, share, slow = out["overload"], overload.goodput_share(out), []
     if over["refusal_s"]["count"] <= 20:  # the peak was measured too low to be exceeded
         slow.append(f"refusals: {over['refusal_s']}")
@@ -51,25 +51,26 @@ def slow_figures(out):
     return slow
 
 
-def check_overload(program, driver, model, size):
-    for attempt in range(3):
-        out = overload.measure(program, driver, model, **OVERLOADS[size])
-        print(rig.table(overload.rows(out)))
-        over = out["overload"]
-        same(overload.bad_ones(out), {}, "accepted requests that went wrong")
-        same(over["without_retry_after"], 0, "refusals without Retry-After")
-        expect(over["retry_after_s"]["max"] <= 60, f"Retry-After: {over['retry_after_s']}")
-        expect(0 < out["most_waiting"] <= out["max_queued"], f"{out['most_waiting']} waited")
-        slow = slow_figures(out)
-        if not slow:
-            return
-        print(f"attempt {attempt + 1}: {slow}")
-    expect(False, f"in three attempts: {slow}")
+def overload_of(program, driver, model, size):
+    out = overload.measure(program, driver, model, **OVERLOADS[size])
+    print(rig.table(overload.rows(out)))
+    over = out["overload"]
+    same(overload.bad_ones(out), {}, "accepted requests that went wrong")
+    same(over["without_retry_after"], 0, "refusals without Retry-After")
+    expect(over["retry_after_s"]["max"] <= 60, f"Retry-After: {over['retry_after_s']}")
+    expect(0 < out["most_waiting"] <= out["max_queued"], f"{out['most_waiting']} waited")
+    return slow_figures(out)
 
 
 def main(program, driver, part, size):
     model = work_model("tiny-oss-o200k.gguf")
-    {"crowd": check_crowd, "overload": check_overload}[part](program, driver, model, size)
+    # Another program on the machine spoils a round's speeds; a slow server has none that is right.
+    for attempt in range(1, 4):
+        slow = {"crowd": crowd_of, "overload": overload_of}[part](program, driver, model, size)
+        if not slow:
+            return
+        print(f"attempt {attempt}: {slow}")
+    expect(False, f"in three attempts: {slow}")
 
 
 if __name__ == "__main__":

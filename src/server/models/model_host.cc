@@ -461,11 +461,8 @@ std::shared_ptr<const EngineSnapshot> ModelHost::snapshot() const {
 
 HostCounts ModelHost::counts() const {
   const MutexLock lock(impl_->mu);
-  HostCounts out{impl_->pool.budget_bytes(),
-                 impl_->pool.used_bytes(),
-                 impl_->pool.num_waiting(),
-                 impl_->pool.num_deferred(),
-                 {}};
+  HostCounts out{impl_->pool.budget_bytes(), impl_->pool.used_bytes(), impl_->pool.num_waiting(),
+                 impl_->pool.num_deferred()};
   for (int i = 0; i < impl_->pool.size(); ++i) {
     const Impl::Slot& slot = impl_->slots[static_cast<size_t>(i)];
     const PoolEntry& entry = impl_->pool.at(i);

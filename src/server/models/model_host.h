@@ -64,7 +64,7 @@ struct HostCounts {
     int64_t planned_bytes = 0;
     uint64_t num_taken = 0;  // unloads for one client while another one used it
   };
-  std::vector<Model> models;
+  std::vector<Model> models = {};
 };
 
 // Thread: any.
