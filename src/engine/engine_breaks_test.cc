@@ -75,6 +75,26 @@ TEST_F(EngineBreaks, ANewcomerWaitsForOneLayer) {
   rig_.ExpectNothingHeld();
 }
 
+// Who had the machine alone asks for little when others come, and does not wait until they have
+// used as much: what leaves its step takes as long as the step itself, the last of it aside.
+TEST_F(EngineBreaks, NewcomersTakeNoMoreThanTheStepTheyLeave) {
+  BeginCrowd(6 * kStepTokens);
+  rig_.Finish();
+  crowd_ = Ask(1, 12, 1, 2);
+  std::vector<Client> others;
+  in_third_layer_ = [&] {
+    for (uint64_t i = 0; i < 8; ++i) others.push_back(Ask(2, 2, 100, 10 + i));
+  };
+  while (!crowd_.heard->record.has_value()) rig_.core.Step();
+  EXPECT_GT(num_breaks(), 0);
+  constexpr int64_t kTokenUs = kLayers * kLayerUs;
+  const int64_t own_us = 12 * kTokenUs, last_us = 8 * 2 * kTokenUs;
+  const RequestRecord& record = *crowd_.heard->record;
+  EXPECT_LE(record.first_token_us - record.arrived_us, 2 * own_us + last_us);
+  rig_.Finish();
+  for (const Client& other : others) rig_.ExpectRight(other);
+}
+
 // One's own requests wait in line: a step that is left for them would only make both later.
 TEST_F(EngineBreaks, NobodyLeavesAStepForItsOwnRequests) {
   BeginCrowd();

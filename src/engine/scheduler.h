@@ -170,7 +170,7 @@ class Scheduler {
   double LeastUsedUs(int64_t now_us) const;
   double LevelUs(const Step& step) const;
   void ShareOut(int64_t now_us);
-  int64_t BreaksWithinUs(const StepShape& streams) const;
+  int64_t BreaksWithinUs(const StepShape& shape) const;
   void EndLate(int64_t now_us);
 
   // Speculation (scheduler_drafts.cc).

@@ -47,11 +47,13 @@ void Scheduler::ChargeStep(int64_t us) {
   step_->charged_us += us;
 }
 
-// How long streams may be kept waiting by steps for others, beside what their own takes: half of
-// what a gap may be, or as long as their own step takes.
-int64_t Scheduler::BreaksWithinUs(const StepShape& streams) const {
-  return std::max(options_.itl_target_us / 2,
-                  static_cast<int64_t>(chunks_.model().PredictUs(streams)));
+// How long those in a step of this shape may be kept waiting by steps for others: as long as their
+// own step takes, or one who asks for little would wait for all that a newcomer has to its credit.
+// Streams wait for half of what a gap may be if that is more.
+int64_t Scheduler::BreaksWithinUs(const StepShape& shape) const {
+  const auto own_us = static_cast<int64_t>(chunks_.model().PredictUs(shape));
+  if (shape.decode_slices > 0) return std::max(options_.itl_target_us / 2, own_us);
+  return chunks_.model().measured() ? own_us : static_cast<int64_t>(chunks_.quiet_us());
 }
 
 // Prompts of those who used clearly less than somebody else who wants anything. Streams of others
@@ -125,8 +127,7 @@ double Scheduler::LevelUs(const Step& step) const {
 int64_t Scheduler::BreakAtUs(int64_t since_us) const {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   if (!in_step_ || left_ != nullptr || queue_.num_tenants() < 2) return kNever;
-  const bool has_streams = step_->shape.decode_slices > 0;
-  if (has_streams && step_->broken_us >= BreaksWithinUs(step_->shape)) return kNever;
+  if (step_->broken_us >= BreaksWithinUs(step_->shape)) return kNever;
   const double least_us = LeastUsedUs(since_us);
   if (least_us == FairQueue::kEverybody) return kNever;
   // While the step runs, everybody in it uses more: its level rises by the squares of the shares.
@@ -149,8 +150,7 @@ const StepPlan& Scheduler::PlanBreak(int64_t now_us) {
   const bool has_streams = left_->shape.decode_slices > 0;
   const int64_t may_take_us = BreaksWithinUs(left_->shape) - left_->broken_us;
   PlanDecodes(now_us, level_us);
-  chunks_.Begin(step_->shape,
-                has_streams ? static_cast<double>(may_take_us) : ChunkControl::kUnlimited, false);
+  chunks_.Begin(step_->shape, static_cast<double>(may_take_us), false);
   PlanPrefills(now_us, level_us);
   if (has_streams && !step_->ends_prompt) {
     while (!step_->planned.empty()) Unplan(*step_->planned.back());
