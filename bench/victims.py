@@ -94,12 +94,12 @@ class Side:
         """The victim quiet and then beside the attack, once."""
         arguments = self.arguments
         self.victim.once()  # its prompt is cached again, and its model there
-        quiet = self.victim.measure(arguments.seconds / 2, arguments.least)
+        quiet = self.victim.measure(arguments.seconds / 2, arguments.least, pause_s=arguments.pause)
         before = self.counts()
         with Rivals(self.plan(attack)) as rivals:
             self.wait_until_at_work(before)
             began, start, steps = time.monotonic(), self.counts(), self.step_buckets()
-            loud = self.victim.measure(arguments.seconds, arguments.least)
+            loud = self.victim.measure(arguments.seconds, arguments.least, pause_s=arguments.pause)
             seconds = time.monotonic() - began
             work = {name: (value - start[name]) / seconds for name, value in self.counts().items()}
             longest_ms = page.high_ms(steps, self.step_buckets())
@@ -229,6 +229,8 @@ def parse(words):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10, help="beside an attack, twice as long as quiet (%(default)s)")
     parser.add_argument("--least", type=int, default=5, help="requests of the victim at any time (%(default)s)")
+    parser.add_argument("--pause", type=float, default=0.02,
+                        help="seconds that the victim rests between its requests, on the average (%(default)s)")
     parser.add_argument("--prompt-tokens", type=int, default=16000, help="of a long prompt, or the model's most (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="of the server (%(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs measured of this model")
@@ -255,6 +257,10 @@ def main(words):
     kept = {"runs": []}
     if path.exists() and not arguments.fresh:
         kept = json.loads(path.read_text(encoding="utf-8"))
+    if kept["runs"] and not arguments.show and kept.get("pause_s", 0.02) != arguments.pause:
+        raise SystemExit(f"victims: earlier runs had a pause of {kept.get('pause_s', 0.02)} s: --fresh forgets them")
+    if not arguments.show:
+        kept["pause_s"] = arguments.pause
     kept.update(model=model.name, date=str(datetime.date.today()), threads=arguments.threads)
     if not arguments.show:
         measure(arguments, model, kept, path)

@@ -133,7 +133,8 @@ def words(kept, rows):
             "twice the quiet value and one layer's time (the 99th percentile of the steps over the layers)")
     others = max((row["others"] for row in rows), default=0)
     return (f"{kept['date']}, {kept['model']}, `--threads {kept['threads']}`. One key's requests for one token, whole "
-            f"request, quiet and beside another key's attack in turns; allowed is {rule}. *its client*: of a processor "
+            "request, quiet and beside another key's attack in turns, with "
+            f"{1000 * kept.get('pause_s', 0.02):.0f} ms of rest between two; allowed is {rule}. *its client*: of a processor "
             "that the attackers' own process took, on the same machine. Others used at most "
             f"{others:.0%} of it.")
 
