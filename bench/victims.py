@@ -254,13 +254,11 @@ def main(words):
     if not model.exists():
         model = pathlib.Path(work_model(arguments.model))
     path = work_dir() / f"victims-{model.stem}.json"
-    kept = {"runs": []}
+    kept = {"runs": [], "pause_s": arguments.pause}
     if path.exists() and not arguments.fresh:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    if kept["runs"] and not arguments.show and kept.get("pause_s", 0.02) != arguments.pause:
-        raise SystemExit(f"victims: earlier runs had a pause of {kept.get('pause_s', 0.02)} s: --fresh forgets them")
-    if not arguments.show:
-        kept["pause_s"] = arguments.pause
+        kept.update(json.loads(path.read_text(encoding="utf-8")))
+    if not arguments.show and kept["pause_s"] != arguments.pause:
+        raise SystemExit(f"victims: earlier runs had a pause of {kept['pause_s']} s: --fresh forgets them")
     kept.update(model=model.name, date=str(datetime.date.today()), threads=arguments.threads)
     if not arguments.show:
         measure(arguments, model, kept, path)

@@ -127,22 +127,22 @@ def alone_lines(rows):
     return lines
 
 
-def words(kept, rows):
+def words(kept):
     is_large = kept["model"].startswith("gpt-oss")
     rule = ("1.5 times the quiet value and 0.3 s" if is_large else
             "twice the quiet value and one layer's time (the 99th percentile of the steps over the layers)")
-    others = max((row["others"] for row in rows), default=0)
+    others = max((run["others"] for run in kept["runs"]), default=0)
     return (f"{kept['date']}, {kept['model']}, `--threads {kept['threads']}`. One key's requests for one token, whole "
             "request, quiet and beside another key's attack in turns, with "
-            f"{1000 * kept.get('pause_s', 0.02):.0f} ms of rest between two; allowed is {rule}. *its client*: of a processor "
-            "that the attackers' own process took, on the same machine. Others used at most "
+            f"{1000 * kept['pause_s']:.0f} ms of rest between two; allowed is {rule}. *its client*: of a processor that the "
+            " attackers' own process took, on the same machine. Others used at most "
             f"{others:.0%} of it.")
 
 
 def write(kept, folder):
     """Prints the tables, and writes them where `folder` says; whether all of `now` is held and was attacked."""
     rows, works = list(pooled(kept)), list(alone(kept))
-    text = "\n".join([f"# One key beside another: {pathlib.Path(kept['model']).stem}", "", words(kept, rows), "",
+    text = "\n".join([f"# One key beside another: {pathlib.Path(kept['model']).stem}", "", words(kept), "",
                       *attack_lines(rows), "", *alone_lines(works), ""])
     print(text)
     if folder is not None:
